@@ -1,0 +1,1 @@
+"""Pure maps from gradients to votes: no noise, no epsilon."""

@@ -1,0 +1,18 @@
+"""Labelled images in, tensors out: named published sets, drawn shapes, image folders and arrays."""
+
+from __future__ import annotations
+
+from datalens.data.catalog import available_splits, check, fetch, list_sources, load
+from datalens.data.duplicates import DuplicateReport, find_exact_duplicates
+from datalens.data.images import LabelledImages
+
+__all__ = [
+    "DuplicateReport",
+    "LabelledImages",
+    "available_splits",
+    "check",
+    "fetch",
+    "find_exact_duplicates",
+    "list_sources",
+    "load",
+]

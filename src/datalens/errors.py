@@ -1,0 +1,39 @@
+"""One exception family: every error a user can cause, each with one line that names the remedy."""
+
+from __future__ import annotations
+
+
+class DataLensError(Exception):
+    """Base of every error that DataLens raises on purpose.
+
+    The message is one line: which value, which rule, what to do. The command line prints it and
+    exits with status 2.
+    """
+
+
+class ConfigError(DataLensError, ValueError):
+    """A setting that breaks a rule; raised before anything is read, trained or written."""
+
+
+class DataError(DataLensError):
+    """Data that are missing, damaged or not what their description says."""
+
+
+class BudgetError(DataLensError):
+    """A release that the authorised privacy budget does not cover; nothing was released."""
+
+
+class LedgerError(DataLensError):
+    """A privacy ledger that is damaged, or that disagrees with what is known of it."""
+
+
+class CheckpointError(DataLensError):
+    """A checkpoint or saved model that cannot be used as it is."""
+
+
+class RunError(DataLensError):
+    """A run folder that is in use, incomplete, or not what the command needs."""
+
+
+class NotPrivateError(DataLensError):
+    """An action that would present something without a guarantee as if it had one."""

@@ -1,0 +1,350 @@
+"""The budget: asked before every release, and the ledger written before the noise is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
+
+from datalens.errors import BudgetError, ConfigError, LedgerError
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.events import Event, compact, event_from_json, times
+from datalens.privacy.gaussian import check_delta
+from datalens.privacy.ledger import Ledger, LedgerLine
+
+
+class EpsilonOracle(Protocol):
+    """Anything that prices events as :class:`Accountant` does."""
+
+    def epsilon(self, events: Event | Iterable[Event], delta: float) -> float:
+        """Epsilon of the events together."""
+        ...
+
+
+@dataclass(frozen=True)
+class Authorisation:
+    """What may be spent, fixed before the first release.
+
+    Attributes:
+        epsilon: ceiling, above 0; infinite only through :meth:`not_private`.
+        delta: in (0, 1).
+        accountant: the conversion in which the ceiling is meant.
+        num_releases: number of planned releases, or None.
+        planned: one planned release; with ``num_releases`` the guarantee is the cost of exactly that plan,
+            also after an early stop.
+
+    Raises:
+        ConfigError: a value outside its range, or a plan that costs more than epsilon.
+    """
+
+    epsilon: float
+    delta: float
+    accountant: AccountantKind = AccountantKind.EXACT
+    num_releases: int | None = None
+    planned: Event | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "accountant", Accountant(self.accountant).kind)
+        check_delta(self.delta)
+        if not self.epsilon > 0:
+            raise ConfigError(f"epsilon={self.epsilon!r} must be above 0: use a value such as 1")
+        if self.num_releases is not None and self.num_releases < 1:
+            raise ConfigError(
+                f"num_releases={self.num_releases!r} must be 1 or more: plan at least one release"
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        cost = self.guarantee()
+        if not cost <= self.epsilon:
+            raise ConfigError(
+                f"epsilon={self.epsilon:g} does not cover {self.num_releases} planned releases, which cost "
+                f"{rounded_up(cost)}: raise epsilon or the noise, or plan fewer"
+            )
+
+    @classmethod
+    def not_private(cls, delta: float = 1e-5) -> Authorisation:
+        """No ceiling at all, for runs without noise; everything that reads it must say so."""
+        return cls(math.inf, delta)
+
+    @property
+    def is_private(self) -> bool:
+        """False where there is no ceiling."""
+        return math.isfinite(self.epsilon)
+
+    def guarantee(self) -> float:
+        """The epsilon promised: the cost of the whole plan if there is one, else the ceiling."""
+        if self.planned is None or self.num_releases is None:
+            return self.epsilon
+        return Accountant(self.accountant).epsilon(times(self.planned, self.num_releases), self.delta)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; a missing ceiling is written as null."""
+        return {
+            "epsilon": self.epsilon if self.is_private else None,
+            "delta": self.delta,
+            "accountant": str(self.accountant),
+            "num_releases": self.num_releases,
+            "planned": None if self.planned is None else self.planned.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Authorisation:
+        """Read :meth:`to_json`; anything else is a LedgerError."""
+        try:
+            return cls(
+                epsilon=math.inf if data["epsilon"] is None else data["epsilon"],
+                delta=data["delta"],
+                accountant=data["accountant"],
+                num_releases=data["num_releases"],
+                planned=None if data["planned"] is None else event_from_json(data["planned"]),
+            )
+        except (ConfigError, KeyError, TypeError) as error:
+            raise LedgerError(
+                f"authorisation cannot be read ({error}): the ledger is damaged or newer"
+            ) from error
+
+
+@dataclass(frozen=True)
+class RecordedAuthorisation:
+    """An authorisation as the ledger has it, and whether releases had been made when it was decided."""
+
+    authorisation: Authorisation
+    decided_after_release: bool
+
+
+def authorisations(ledger: Ledger) -> tuple[RecordedAuthorisation, ...]:
+    """All authorisations of a ledger, oldest first; the last one is in force.
+
+    Only the first can be proved; one decided after a release is a promise whose size may depend on the data.
+    """
+    found = []
+    if "authorisation" in ledger.header:
+        found.append(RecordedAuthorisation(Authorisation.from_json(ledger.header["authorisation"]), False))
+    released = False
+    for line in ledger.lines:
+        released |= line.kind in ("release", "recovered")
+        if line.kind == "authorisation":
+            recorded = Authorisation.from_json(line.body["authorisation"])
+            found.append(RecordedAuthorisation(recorded, released))
+    return tuple(found)
+
+
+class Budget:
+    """Refuses what would not fit, and writes down what does before it happens.
+
+    ``spent`` is what the ledger's lines cost, whoever wrote them and whenever; ``authorised`` is the
+    guarantee. With ``shared``, the budget of a data set across runs, both are asked first and then both are
+    written: the data set's line before the run's. A crash between the two leaves a release charged to the
+    data set that was never made, and never a release that is not charged.
+
+    Args:
+        ledger: open for writing.
+        authorisation: what may be spent; recorded as a line if the ledger holds none. None takes the
+        ledger's. shared: the data set's budget, with a ledger of its own.
+        run: name of this run in the shared ledger (a word of the user's, not derived from data).
+        oracle: prices events instead of the authorisation's accountant (for tests).
+
+    Raises:
+        ConfigError: the ledger holds another authorisation (see :meth:`authorise`), or there is none at all.
+
+    >>> from datalens.privacy.events import GaussianEvent
+    >>> budget = Budget(Ledger.in_memory(), Authorisation(epsilon=2.0, delta=1e-5))
+    >>> line = budget.charge(GaussianEvent(4.0, 8.0, 1))
+    >>> round(budget.spent_epsilon(), 3)
+    1.993
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        authorisation: Authorisation | None = None,
+        *,
+        shared: Budget | None = None,
+        run: str = "",
+        oracle: EpsilonOracle | None = None,
+    ) -> None:
+        recorded = authorisations(ledger)
+        if recorded:
+            if authorisation not in (None, recorded[-1].authorisation):
+                raise ConfigError(
+                    f"epsilon={authorisation.epsilon:g} at delta={authorisation.delta:g} (or its plan) "
+                    "is not what the "
+                    f"ledger authorises ({recorded[-1].authorisation.epsilon:g} at "
+                    f"{recorded[-1].authorisation.delta:g}): keep that, or raise it on purpose"
+                )
+            authorisation = recorded[-1].authorisation
+        elif authorisation is None:
+            raise ConfigError("the ledger authorises nothing: give an epsilon and a delta")
+        self._ledger = ledger
+        self._shared = shared
+        self._run = run
+        self._oracle = oracle
+        self._broken = ""
+        self._set(authorisation)
+        self._spent: tuple[Event, ...] = compact(ledger.events())
+        if not recorded:
+            self._record(authorisation, "")
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that this budget writes."""
+        return self._ledger
+
+    @property
+    def authorisation(self) -> Authorisation:
+        """The authorisation in force."""
+        return self._authorisation
+
+    @property
+    def num_releases(self) -> int:
+        """Releases charged so far, counting an event of count n as n."""
+        return sum(event.count for event in self._spent)
+
+    def spent_epsilon(self) -> float:
+        """What the ledger's lines cost together."""
+        return self._price(self._spent)
+
+    def authorised_epsilon(self) -> float:
+        """The guarantee: the cost of the plan if there is one, else the ceiling; the same after an early
+        stop."""
+        return self._guarantee
+
+    def remaining_epsilon(self) -> float:
+        """Guarantee minus spent, never below 0. Epsilons do not add: ask :meth:`remaining_releases` for
+        counts."""
+        return max(0.0, self.authorised_epsilon() - self.spent_epsilon())
+
+    def remaining_releases(self, event: Event) -> int:
+        """How many more times ``event`` fits (at most 2^53 are looked for)."""
+        low, high = 0, 1
+        while high < 2**53 and self._fits(event, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fits(event, middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def check(self, event: Event) -> float:
+        """Return what would be spent after ``event``, or refuse; nothing is written.
+
+        Raises:
+            BudgetError: it does not fit this budget or the shared one, or its cost is not a finite number.
+        """
+        if self._broken:
+            raise BudgetError(self._broken)
+        after = self._price((*self._spent, event))
+        if self._authorisation.is_private and not math.isfinite(after):
+            self._break(after)
+        if after > self.authorised_epsilon():
+            raise BudgetError(
+                f"this release would bring epsilon to {rounded_up(after)} of "
+                f"{self.authorised_epsilon():g} authorised "
+                f"at delta={self._authorisation.delta:g}: stop here, or authorise more"
+            )
+        if self._shared is not None:
+            self._shared.check(event)
+        return after
+
+    def charge(self, event: Event, note: Mapping[str, Any] | None = None) -> LedgerLine:
+        """Check, write and flush the ledger, then return its line: only after that may the noise be drawn.
+
+        Raises:
+            BudgetError: it does not fit; nothing was written.
+            LedgerError: it could not be written; nothing may be released.
+        """
+        self.check(event)
+        note = dict(note or {})
+        if self._shared is not None:
+            self._shared.charge(event, {"run": self._run, **note})
+        line = self._ledger.charge(event, note)
+        self._spent = compact((*self._spent, event))
+        return line
+
+    def authorise(self, authorisation: Authorisation, reason: str = "") -> LedgerLine:
+        """Put another authorisation in force and record it, with whether releases were made before it.
+
+        What was decided after a release is not covered by the proof, which needs a ceiling fixed beforehand.
+        """
+        line = self._record(authorisation, reason)
+        self._set(authorisation)
+        return line
+
+    def _record(self, authorisation: Authorisation, reason: str) -> LedgerLine:
+        body = {
+            "authorisation": authorisation.to_json(),
+            "decided_after_release": bool(self._spent),
+            "reason": reason,
+        }
+        return self._ledger.append("authorisation", body)
+
+    def _set(self, authorisation: Authorisation) -> None:
+        self._authorisation = authorisation
+        self._guarantee = authorisation.guarantee()
+        self._accountant: EpsilonOracle = self._oracle or Accountant(authorisation.accountant)
+
+    def _fits(self, event: Event, count: int) -> bool:
+        try:
+            self.check(replace(event, count=event.count * count))
+        except BudgetError:
+            return False
+        return True
+
+    def _price(self, events: tuple[Event, ...]) -> float:
+        epsilon = self._accountant.epsilon(compact(events), self._authorisation.delta)
+        if math.isnan(epsilon) or epsilon < 0:
+            self._break(epsilon)
+        return epsilon
+
+    def _break(self, epsilon: float) -> NoReturn:
+        """Refuse this and every later release: a cost that is not a number says nothing about what was
+        spent."""
+        kind = "without bound" if epsilon == math.inf else "not a number that can be spent"
+        self._broken = (
+            f"the accountant's epsilon is {kind}: nothing more is released; check noise and accountant"
+        )
+        raise BudgetError(self._broken)
+
+
+def delta_warning(delta: float, num_records: int, *, strict: bool = False) -> str | None:
+    """One line of warning where delta allows releasing a whole record, else None.
+
+    Args:
+        delta: in (0, 1).
+        num_records: declared number of sensitive records, 1 or more.
+        strict: raise instead of returning the line.
+
+    >>> delta_warning(1e-5, 60000) is None
+    True
+    """
+    check_delta(delta)
+    if num_records < 1:
+        raise ConfigError(
+            f"num_records={num_records!r} must be 1 or more: declare how many records there are"
+        )
+    if delta * num_records < 1:
+        return None
+    text = (
+        f"delta={delta:g} is not below 1/num_records={1 / num_records:g}: releasing a whole record "
+        "would be allowed; "
+        f"use at most {0.1 / num_records:.1g}"
+    )
+    if strict:
+        raise ConfigError(text)
+    return text
+
+
+def rounded_up(epsilon: float, digits: int = 4) -> str:
+    """Epsilon as text with ``digits`` significant digits, never smaller than the value.
+
+    >>> rounded_up(0.99101)
+    '0.9911'
+    """
+    if not math.isfinite(epsilon) or epsilon == 0:
+        return f"{epsilon:g}"
+    unit = 10.0 ** (math.floor(math.log10(abs(epsilon))) - digits + 1)
+    text = f"{math.ceil(epsilon / unit) * unit:.{digits}g}"
+    return text if float(text) >= epsilon else f"{(math.ceil(epsilon / unit) + 1) * unit:.{digits}g}"

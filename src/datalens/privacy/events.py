@@ -1,0 +1,249 @@
+"""What was released, in the few numbers that decide its cost; accountants read events and nothing else."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from datalens.errors import ConfigError, LedgerError
+
+
+class NoiseKind(StrEnum):
+    """Where the noise of a release came from; it decides which curve may be used for it."""
+
+    ROUNDED = "rounded-gaussian"
+    DISCRETE = "discrete-gaussian"
+    CONTINUOUS = "continuous-gaussian"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class SamplerSlack:
+    """How far one noise draw of a real sampler may be from the ideal law, per coordinate.
+
+    There is a set of good values such that every good value has its log probability within ``eta`` of the
+    ideal one, and the bad values have probability at most ``tau`` under the ideal law and at most ``tau``
+    under the real one. Zero and zero for a sampler that is exact.
+
+    Attributes:
+        eta: largest error of a log probability, 0 or more.
+        tau: largest probability of the bad values, 0 or more.
+
+    >>> SamplerSlack().is_zero
+    True
+    """
+
+    eta: float = 0.0
+    tau: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("eta", "tau"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"sampler slack {name}={value!r} must be 0 or more and finite: correct it")
+            object.__setattr__(self, name, float(value))
+
+    @property
+    def is_zero(self) -> bool:
+        """True for an exact sampler."""
+        return self.eta == 0.0 and self.tau == 0.0
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """``count`` releases of an integer or real vector with Gaussian noise on every coordinate.
+
+    Guarantee: one release with continuous or rounded noise is as private as a Gaussian of standard deviation
+    ``noise_stddev`` on a number that one record moves by ``sensitivity``.
+
+    Attributes:
+        sensitivity: L2 distance that one record can move the whole vector, in votes; above 0.
+        noise_stddev: standard deviation of the noise on each coordinate, in votes; 0 only without noise.
+        coordinates: length of the vector, all images of a step together (batch_size * D).
+        noise: which sampler drew the noise.
+        slack: how far that sampler may be from the ideal law, per coordinate.
+        count: how many such releases.
+
+    Raises:
+        ConfigError: a value outside these ranges.
+
+    >>> GaussianEvent(sensitivity=4.0, noise_stddev=8.0, coordinates=784).mu
+    0.5
+    """
+
+    tag: ClassVar[str] = "gaussian"
+    sensitivity: float
+    noise_stddev: float
+    coordinates: int
+    noise: NoiseKind = NoiseKind.ROUNDED
+    slack: SamplerSlack = SamplerSlack()
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise", _noise_kind(self.noise))
+        _set_positive(self, "sensitivity")
+        if self.noise is NoiseKind.NONE and self.noise_stddev == 0:
+            object.__setattr__(self, "noise_stddev", 0.0)
+        else:
+            _set_positive(self, "noise_stddev")
+        _set_whole(self, "coordinates")
+        _set_whole(self, "count")
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over noise for one release (Gaussian DP's mu); infinite without noise."""
+        return math.inf if self.noise is NoiseKind.NONE else self.sensitivity / self.noise_stddev
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; :func:`event_from_json` reads it back exactly."""
+        return {
+            "type": self.tag,
+            "sensitivity": self.sensitivity,
+            "noise_stddev": self.noise_stddev,
+            "coordinates": self.coordinates,
+            "noise": str(self.noise),
+            "slack": {"eta": self.slack.eta, "tau": self.slack.tau},
+            "count": self.count,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> GaussianEvent:
+        """Read :meth:`to_json`; a missing, unknown or impossible value is a LedgerError."""
+        event = event_from_json(data)
+        if not isinstance(event, cls):
+            raise LedgerError(f"event type {data.get('type')!r} is not {cls.tag!r}: read another event")
+        return event
+
+
+@dataclass(frozen=True)
+class PoissonGaussianEvent:
+    """``count`` steps of the Poisson-sampled Gaussian mechanism (DP-SGD), charged by RDP only.
+
+    Attributes:
+        sampling_probability: chance of each record to be in a step, above 0 and at most 1.
+        noise_multiplier: noise standard deviation over the clipping norm, above 0.
+        count: number of steps.
+
+    The pair of neighbours is add-or-remove one record.
+    """
+
+    tag: ClassVar[str] = "poisson-gaussian"
+    sampling_probability: float
+    noise_multiplier: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        _set_positive(self, "sampling_probability")
+        if self.sampling_probability > 1:
+            raise ConfigError(
+                f"sampling_probability={self.sampling_probability!r} must be in (0, 1]: lower it"
+            )
+        _set_positive(self, "noise_multiplier")
+        _set_whole(self, "count")
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; :func:`event_from_json` reads it back exactly."""
+        return {
+            "type": self.tag,
+            "sampling_probability": self.sampling_probability,
+            "noise_multiplier": self.noise_multiplier,
+            "count": self.count,
+        }
+
+
+Event = GaussianEvent | PoissonGaussianEvent
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """Read an event written by its ``to_json``.
+
+    Raises:
+        LedgerError: a missing, unknown or impossible value.
+
+    >>> event = GaussianEvent(2.0, 4.0, 1)
+    >>> event_from_json(event.to_json()) == event
+    True
+    """
+    try:
+        fields = dict(data)
+        tag = fields.pop("type")
+        if tag == GaussianEvent.tag:
+            return GaussianEvent(**{**fields, "slack": SamplerSlack(**fields["slack"])})
+        if tag == PoissonGaussianEvent.tag:
+            return PoissonGaussianEvent(**fields)
+    except (ConfigError, KeyError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"event cannot be read ({error}): the ledger is damaged or from a newer version"
+        ) from error
+    raise LedgerError(
+        f"event type {tag!r} is unknown; known: {GaussianEvent.tag}, {PoissonGaussianEvent.tag}"
+    )
+
+
+def times(event: Event, count: int) -> Event:
+    """The same event ``count`` times as often.
+
+    >>> times(GaussianEvent(2.0, 4.0, 1), 5).count
+    5
+    """
+    return replace(event, count=event.count * count)
+
+
+def for_group(event: Event, group_size: int) -> Event:
+    """The event as seen by one person who owns up to ``group_size`` records: sensitivity times the size.
+
+    Raises:
+        ConfigError: a Poisson-sampled event, where multiplying the sensitivity is not a proof.
+    """
+    if not isinstance(event, GaussianEvent):
+        raise ConfigError(
+            f"group size {group_size} needs Gaussian events, not {event.tag!r}: use group size 1"
+        )
+    return replace(event, sensitivity=event.sensitivity * group_size)
+
+
+def compact(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The same releases with equal ones merged into counts, in order of first appearance.
+
+    >>> [event.count for event in compact([GaussianEvent(2.0, 4.0, 1)] * 3)]
+    [3]
+    """
+    counts: dict[Event, int] = {}
+    for event in events:
+        single = event if event.count == 1 else replace(event, count=1)
+        counts[single] = counts.get(single, 0) + event.count
+    return tuple(single if count == 1 else replace(single, count=count) for single, count in counts.items())
+
+
+def _noise_kind(value: str) -> NoiseKind:
+    try:
+        return NoiseKind(value)
+    except ValueError:
+        known = ", ".join(NoiseKind)
+        raise ConfigError(f"noise {value!r} is unknown; known: {known}") from None
+
+
+def _set_positive(event: object, name: str) -> None:
+    value = getattr(event, name)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ConfigError(f"{name}={value!r} must be above 0 and finite: correct it")
+    object.__setattr__(event, name, number)
+
+
+def _set_whole(event: object, name: str) -> None:
+    value = getattr(event, name)
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 1:
+        raise ConfigError(f"{name}={value!r} must be a whole number, 1 or more: correct it")
+    object.__setattr__(event, name, number)

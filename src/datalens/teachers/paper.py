@@ -1,0 +1,141 @@
+"""The paper's teachers: its convolutional discriminator, one Adam a teacher, the ordinary GAN loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+from datalens.errors import CheckpointError
+from datalens.models.stacked import PaperDiscriminator, Params
+from datalens.teachers.family import Fakes, Shards, TeacherState
+
+ADAM_EPS = 1e-8
+BETA2 = 0.999
+MEAN, SQUARE, STEP = "adam.mean.", "adam.square.", "adam.step"
+
+
+@dataclass(frozen=True)
+class PaperTeachers:
+    """The published discriminator for every teacher, each with its own weights and Adam moments.
+
+    A teacher's step is one Adam step on binary cross-entropy: the mean over the present records of its
+    shard plus the mean over the fakes. Batch norm uses batch statistics, of records and fakes apart.
+
+    Guarantee: axis T is a batch of independent programs; an empty slot influences nothing; a teacher whose
+    numbers are not finite spoils its own gradient alone.
+
+    Attributes:
+        image_shape: (C, H, W), H = W divisible by 4.
+        num_classes: Y.
+        channels: width of the second convolution before Y is added (see PaperDiscriminator).
+        hidden_units: width of the dense layer.
+        learning_rate: of Adam.
+        beta1: of Adam.
+        init_stddev: standard deviation of the initial weights.
+
+    Source: paper, Algorithm 1 lines 6 to 11; sizes as in the published code.
+    """
+
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    channels: int = 32
+    hidden_units: int = 256
+    learning_rate: float = 1e-3
+    beta1: float = 0.5
+    init_stddev: float = 0.02
+
+    @cached_property
+    def network(self) -> PaperDiscriminator:
+        """The stacked network."""
+        return PaperDiscriminator(
+            self.image_shape, self.num_classes, self.channels, self.hidden_units, self.init_stddev
+        )
+
+    def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
+        """Different random weights for every teacher, moments at zero; drawn where ``rng`` lives."""
+        params = {name: value.to(device) for name, value in self.network.init(num_teachers, rng).items()}
+        state = dict(params)
+        for name, value in params.items():
+            state[MEAN + name] = torch.zeros_like(value)
+            state[SQUARE + name] = torch.zeros_like(value)
+        state[STEP] = torch.zeros(num_teachers, device=device)
+        return state
+
+    @torch.no_grad()
+    def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
+        """``num_steps`` steps of every teacher, in place: ``state`` itself is updated and returned."""
+        params = self._params(state)
+        images_TBCHW, labels_TB = _shared(params, fakes)
+        real_images = shards.images_TRCHW.to(images_TBCHW)
+        batch = self.network.batch(
+            [(real_images, shards.labels_TR, shards.present_TR), (images_TBCHW, labels_TB, None)]
+        )
+        num_real = shards.labels_TR.shape[1]
+        done = _steps_done(state)
+        for _ in range(num_steps):
+            logit_TB, tape = self.network.forward(params, batch)
+            belief_TB = torch.sigmoid(logit_TB)
+            grad_TB = torch.cat([belief_TB[:, :num_real] - 1.0, belief_TB[:, num_real:]], 1)
+            grads = self.network.backward(params, batch, tape, grad_TB.mul_(batch.weight_TB))
+            self._adam_step(state, grads, done)
+        state[STEP] += num_steps
+        return state
+
+    @torch.no_grad()
+    def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
+        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes.
+
+        The fakes share batch statistics, so an image's gradient depends a little on the other fakes.
+        """
+        params = self._params(state)
+        batch = self.network.batch([(*_shared(params, fakes), None)])
+        logit_TB, tape = self.network.forward(params, batch)
+        grad = self.network.image_gradient(params, batch, tape, torch.sigmoid(-logit_TB))
+        return grad.flatten(2).float()
+
+    def _params(self, state: TeacherState) -> Params:
+        return {name: state[name] for name in self.network.shapes()}
+
+    def _adam_step(self, state: TeacherState, grads: Params, done: Tensor) -> None:
+        """One fused Adam step; elementwise, so the stack steps as its teachers would one by one."""
+        names = list(grads)
+        adam(
+            [state[name] for name in names],
+            [grads[name] for name in names],
+            [state[MEAN + name] for name in names],
+            [state[SQUARE + name] for name in names],
+            [],
+            [done.clone() for _ in names],  # every one is counted up inside
+            fused=True,
+            amsgrad=False,
+            beta1=self.beta1,
+            beta2=BETA2,
+            lr=self.learning_rate,
+            weight_decay=0.0,
+            eps=ADAM_EPS,
+            maximize=False,
+        )
+        done += 1
+
+
+def _steps_done(state: TeacherState) -> Tensor:
+    """Adam's step count, equal for the teachers of a chunk: how often they were trained is public."""
+    first, last = state[STEP].aminmax()
+    if first != last:
+        raise CheckpointError(
+            f"teachers of one chunk took {int(first)} to {int(last)} steps: they must be equal; "
+            "load the whole checkpoint of one run"
+        )
+    return first.clone()
+
+
+def _shared(params: Params, fakes: Fakes) -> tuple[Tensor, Tensor]:
+    """The fakes as every teacher sees them, without a copy, in the precision of the parameters."""
+    bias = params["out.bias"]
+    images_BCHW = fakes.images_BCHW.detach().to(bias)
+    labels_B = fakes.labels_B.to(bias.device)
+    return images_BCHW.expand(len(bias), *images_BCHW.shape), labels_B.expand(len(bias), -1)

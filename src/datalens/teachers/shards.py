@@ -1,0 +1,74 @@
+"""From records and a slot map to the shards of one chunk of teachers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from datalens.errors import ConfigError
+from datalens.teachers.family import Shards
+
+EMPTY = -1
+
+
+class ShardSource(Protocol):
+    """Hands out the shards of a chunk of teachers. Private."""
+
+    @property
+    def num_teachers(self) -> int:
+        """Teachers there are shards for."""
+        ...
+
+    def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
+        """The shards of teachers ``start`` to ``stop - 1``."""
+        ...
+
+
+class RecordShards:
+    """Shards gathered from the records as they are asked for, so that no record is held twice.
+
+    Args:
+        images_RCHW: the records, uint8 (read as 0..255) or float in [0, 1].
+        labels_R: their classes.
+        slots_TR: int64, which record stands in each slot of each teacher; -1 is an empty slot.
+
+    Raises:
+        ConfigError: a slot that names no record, or a record in two slots.
+    """
+
+    def __init__(self, images_RCHW: Tensor, labels_R: Tensor, slots_TR: Tensor) -> None:
+        used = slots_TR[slots_TR != EMPTY]
+        if used.numel() and not (int(used.min()) >= 0 and int(used.max()) < len(images_RCHW)):
+            raise ConfigError(
+                f"the slot map names records {int(used.min())} to {int(used.max())} of {len(images_RCHW)}: "
+                "every slot must hold a record or -1; make the map from these records"
+            )
+        if used.unique().numel() != used.numel():
+            raise ConfigError(
+                "the slot map holds a record twice: a record must sit in one slot of one teacher; "
+                "make the map with datalens.teachers.partition"
+            )
+        self._images_RCHW = images_RCHW
+        self._labels_R = labels_R.to(torch.int64)
+        self._slots_TR = slots_TR.to(torch.int64)
+
+    @property
+    def num_teachers(self) -> int:
+        """Teachers in the slot map."""
+        return len(self._slots_TR)
+
+    def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
+        """The shards of teachers ``start`` to ``stop - 1``; empty slots hold zeros."""
+        slots_TR = self._slots_TR[start:stop]
+        present_TR = slots_TR != EMPTY
+        num_teachers, num_slots = slots_TR.shape
+        images = self._images_RCHW.new_zeros(num_teachers, num_slots, *self._images_RCHW.shape[1:])
+        labels = torch.zeros_like(slots_TR)
+        images[present_TR] = self._images_RCHW[slots_TR[present_TR]]
+        labels[present_TR] = self._labels_R[slots_TR[present_TR]]
+        unit = images.to(device, torch.float32)
+        if images.dtype == torch.uint8:
+            unit = unit.div_(255.0)
+        return Shards(unit, labels.to(device), present_TR.to(device))

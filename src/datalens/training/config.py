@@ -1,0 +1,269 @@
+"""A run's settings: frozen, checked when made, the same in Python, in TOML and in a run's folder.
+
+Two kinds of settings. *Privacy settings* change the guarantee. *Performance settings* (:class:`Performance`)
+never change noise, ledger or epsilon. What concerns learning only (teachers, student) may be anything at all:
+teachers are arbitrary programs of their own shard, the student sees only what was released.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from datalens.errors import ConfigError
+from datalens.privacy.accountant import AccountantKind
+from datalens.privacy.events import NoiseKind
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """Base of all settings: frozen, no unknown names, no conversion of text to numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+
+
+class TeacherKind(StrEnum):
+    """Which discriminators the teachers are; see :mod:`datalens.teachers`."""
+
+    PAPER = "paper"
+    LINEAR = "linear"
+    NEAREST = "nearest"
+
+
+class LatentLaw(StrEnum):
+    """How latents are drawn: the paper's text says normal, its code says uniform on [-1, 1]."""
+
+    NORMAL = "normal"
+    UNIFORM = "uniform"
+
+
+def _enum(kind: type[StrEnum]) -> Any:
+    """A validator that turns a known name into its enum member and lists the known names otherwise."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return kind(value)
+        except ValueError:
+            raise ValueError(f"unknown; known: {', '.join(kind)}") from None
+
+    return convert
+
+
+class Privacy(Section):
+    """What is promised, and how it is counted.
+
+    Attributes:
+        epsilon: the most that may ever be spent; above 0.
+        delta: in (0, 1).
+        accountant: exact (default), rdp, or rdp-classic (the paper's).
+        noise: rounded-gaussian (default), discrete-gaussian, continuous-gaussian, or none (no guarantee).
+        num_records: public upper bound on the records; None where the file's own length is declared public.
+        record_count_is_public: declare the file's own length public.
+        insecure_seed: repeatable everything, noise included; such a release is not fit for publication.
+    """
+
+    epsilon: Positive = 1.0
+    delta: float = Field(default=1e-5, gt=0, lt=1)
+    accountant: AccountantKind = AccountantKind.EXACT
+    noise: NoiseKind = NoiseKind.ROUNDED
+    num_records: Count | None = None
+    record_count_is_public: bool = False
+    insecure_seed: Annotated[int, Field(ge=0)] | None = None
+
+    _accountant = field_validator("accountant", mode="before")(_enum(AccountantKind))
+    _noise = field_validator("noise", mode="before")(_enum(NoiseKind))
+
+    @property
+    def is_private(self) -> bool:
+        """False where no noise is added: nothing is promised then."""
+        return self.noise is not NoiseKind.NONE
+
+    @property
+    def is_publishable(self) -> bool:
+        """Whether noise and secrets are such that the guarantee can be published."""
+        return self.noise in (NoiseKind.ROUNDED, NoiseKind.DISCRETE) and self.insecure_seed is None
+
+
+class Voting(Section):
+    """TopAgg (Algorithms 2 and 3) and the number of questions asked of the teachers.
+
+    Attributes:
+        num_teachers: N.
+        shard_size: slots of each teacher; None for all that fit.
+        top_k: kept coordinates per teacher and image, k.
+        clip_bound: coordinate clip of a teacher's gradient, c.
+        noise_stddev: in votes; None for the smallest that makes ``num_steps`` fit the budget.
+        vote_threshold: fraction of N that a noisy vote must reach to count, beta.
+        batch_size: generated images voted on in one generator step, m.
+        num_steps: generator steps, T; None for as many as the budget allows.
+    """
+
+    num_teachers: Count = 4000
+    shard_size: Count | None = None
+    top_k: Count = 200
+    clip_bound: Positive = 1e-5
+    noise_stddev: Positive | None = None
+    vote_threshold: Fraction = 0.7
+    batch_size: Annotated[int, Field(ge=2)] = 15
+    num_steps: Count | None = None
+
+
+class Teachers(Section):
+    """How the teachers learn. Free of privacy: a teacher may be any program of its own shard.
+
+    Attributes:
+        kind: which discriminator.
+        steps: optimiser steps of every teacher before it votes.
+        first_steps: the same at the first generator step.
+        learning_rate: of the teachers' optimiser.
+    """
+
+    kind: TeacherKind = TeacherKind.LINEAR
+    steps: Count = 2
+    first_steps: Count = 10
+    learning_rate: Positive = 1e-3
+
+    _kind = field_validator("kind", mode="before")(_enum(TeacherKind))
+
+
+class StudentSettings(Section):
+    """The generator and how it learns from what was released; all of it is post-processing.
+
+    Attributes:
+        latent_dim: Z.
+        latent_law: uniform on [-1, 1] or normal.
+        hidden_units: width of the generator's dense layer.
+        channels: channels of its smallest map.
+        step_size: length of an image's move along the released direction, gamma.
+        learning_rate: Adam's, at the first step.
+        final_learning_rate: fraction of it left at the last step; the decay is linear.
+        beta1: Adam's.
+        weight_average: decay of the averaged weights that samples are drawn from; 0 for the last weights.
+        jitter: strength of the random small affine warp in the generator's last layer; 0 for none.
+    """
+
+    latent_dim: Count = 50
+    latent_law: LatentLaw = LatentLaw.UNIFORM
+    hidden_units: Count = 1024
+    channels: Count = 128
+    step_size: Positive = 1e-3
+    learning_rate: Positive = 1e-3
+    final_learning_rate: Fraction = 1.0
+    beta1: float = Field(default=0.5, ge=0, lt=1)
+    weight_average: float = Field(default=0.0, ge=0, lt=1)
+    jitter: float = Field(default=0.0, ge=0, le=4)
+
+    _latent_law = field_validator("latent_law", mode="before")(_enum(LatentLaw))
+
+
+class Performance(Section):
+    """Settings that change speed and memory, and never noise, ledger or epsilon.
+
+    Attributes:
+        device: where teachers and student compute, as PyTorch names it.
+        chunk_size: teachers handled at once.
+        checkpoint_every: generator steps between checkpoints.
+    """
+
+    device: str = "cpu"
+    chunk_size: Count = 200
+    checkpoint_every: Count = 25
+
+
+class Config(Section):
+    """Everything that makes a run, but for the data.
+
+    >>> Config(recipe="mine", privacy=Privacy(epsilon=2.0)).privacy.epsilon
+    2.0
+    """
+
+    recipe: str = "custom"
+    privacy: Privacy = Privacy()
+    voting: Voting = Voting()
+    teachers: Teachers = Teachers()
+    student: StudentSettings = StudentSettings()
+    performance: Performance = Performance()
+
+    def replace(self, **changes: Any) -> Config:
+        """The same settings with some changed, checked again.
+
+        Args:
+            changes: ``section__name=value`` or ``section={"name": value}``.
+
+        Raises:
+            ConfigError: one line that names the setting, its value and the rule.
+
+        >>> Config().replace(privacy__epsilon=0.5).privacy.epsilon
+        0.5
+        """
+        data = self.model_dump()
+        for path, value in changes.items():
+            section, _, name = path.partition("__")
+            if section not in data:
+                raise ConfigError(f"setting {path!r} is unknown; known sections: {', '.join(data)}")
+            if name:
+                data[section][name] = value
+            elif isinstance(value, dict) and isinstance(data[section], dict):
+                data[section].update(value)
+            else:
+                data[section] = value
+        return parse_config(data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as in a run's ``config.json``."""
+        return self.model_dump(mode="json")
+
+
+def parse_config(data: dict[str, Any]) -> Config:
+    """Settings from plain values.
+
+    Raises:
+        ConfigError: one line that names the first setting that breaks a rule, its value and the rule.
+    """
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_one_line(error)) from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file, as plain values with a section a table.
+
+    Raises:
+        ConfigError: the file is missing or is not TOML.
+    """
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(f"--config {path}: no such file; give the path of a TOML file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"--config {path}: cannot be read as TOML ({reason}); correct the file") from None
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "config"
+    if first["type"] == "extra_forbidden":
+        known = _known_names(first["loc"][:-1])
+        return f"setting {name!r} is unknown; known: {', '.join(known)}"
+    value = first["input"]
+    shown = repr(value) if not isinstance(value, float) or math.isfinite(value) else str(value)
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{name} = {shown:.80}: {message[0].lower()}{message[1:]}; correct it"
+
+
+def _known_names(section: tuple[int | str, ...]) -> list[str]:
+    model: Any = Config
+    for part in section:
+        model = model.model_fields[part].annotation
+    return list(model.model_fields)

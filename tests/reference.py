@@ -1,0 +1,145 @@
+"""Slow, obvious twins of every fast kernel: plain loops and plain modules, compared on random inputs."""
+
+from __future__ import annotations
+
+import torch
+
+
+def topk_sign_loop(grad_TBD, top_k, clip_bound, uniform_TBD):
+    """Algorithm 2 with loops, given one draw from [-1, 1) for each coordinate; float32 like the kernel."""
+    import numpy as np
+
+    grad_TBD = np.asarray(grad_TBD, dtype=np.float32)
+    vote_TBD = np.zeros(grad_TBD.shape, dtype=np.int8)
+    failed_TB = np.zeros(grad_TBD.shape[:2], dtype=bool)
+    for teacher, grad_BD in enumerate(grad_TBD):
+        for image, grad in enumerate(grad_BD):
+            if not all(np.isfinite(value) for value in grad):
+                failed_TB[teacher, image] = True
+                continue
+            kept = sorted(range(len(grad)), key=lambda index: (-abs(grad[index]), index))[:top_k]
+            clipped = {j: min(max(grad[j], np.float32(-clip_bound)), np.float32(clip_bound)) for j in kept}
+            scale = max(abs(value) for value in clipped.values())
+            for j, value in clipped.items():
+                if value != 0:
+                    below = np.float32(uniform_TBD[teacher][image][j]) < value / scale
+                    vote_TBD[teacher, image, j] = 1 if below else -1
+    return vote_TBD, failed_TB
+
+
+def tally_loop(vote_TBD):
+    """Sum of votes over teachers, one at a time."""
+    total = [[0] * len(row) for row in vote_TBD[0]]
+    for vote_BD in vote_TBD:
+        for image, row in enumerate(vote_BD):
+            for j, value in enumerate(row):
+                total[image][j] += int(value)
+    return total
+
+
+def rounded_gaussian_magnitude(draw_bits, stddev):
+    """The magnitude that a draw from [0, 2**191) stands for, by the definition: how often P(|X| >= j) > draw."""
+    from mpmath import erfc, mp, mpf, sqrt
+
+    with mp.workprec(600):
+        magnitude = 0
+        while round_half_up(erfc((magnitude + mpf(1) / 2) / (mpf(stddev) * sqrt(2))) * mpf(2) ** 191) > draw_bits:
+            magnitude += 1
+    return magnitude
+
+
+def round_half_up(value):
+    """Nearest integer of an mpmath number."""
+    from mpmath import floor, mpf
+
+    return int(floor(value + mpf(1) / 2))
+
+
+def threshold_loop(noisy_BD, num_teachers, vote_threshold):
+    """Algorithm 3's threshold, coordinate by coordinate, in exact decimals."""
+    from decimal import Decimal
+
+    cut = Decimal(str(vote_threshold)) * num_teachers
+    directions = {(True, False): 1, (False, True): -1}
+    return [
+        [directions.get((Decimal(value) >= cut, Decimal(value) <= -cut), 0) for value in row] for row in noisy_BD
+    ]
+
+
+class PaperTeacherTwin(torch.nn.Module):
+    """One teacher of the paper as a plain module: label planes really convolved, modules of PyTorch."""
+
+    def __init__(self, image_shape: tuple[int, int, int], num_classes: int, channels: int, units: int) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        size, width = image_shape[1], image_shape[0]
+        out = width + num_classes
+        self.convs, self.norms = torch.nn.ModuleList(), torch.nn.ModuleList()
+        while len(self.convs) < 2 or (size > 8 and size % 2 == 0):
+            self.convs.append(torch.nn.Conv2d(width + num_classes, out, 5, stride=2, padding=2))
+            first = len(self.convs) == 1
+            norm = torch.nn.BatchNorm2d(out, track_running_stats=False)
+            self.norms.append(torch.nn.Identity() if first else norm)
+            size, width = size // 2, out
+            out = channels * 2 ** (len(self.convs) - 1) + num_classes
+        self.hidden = torch.nn.Linear(width * size * size + num_classes, units)
+        self.hidden_norm = torch.nn.BatchNorm1d(units, track_running_stats=False)
+        self.out = torch.nn.Linear(units + num_classes, 1)
+
+    def forward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        onehot = torch.nn.functional.one_hot(labels, self.num_classes).to(images.dtype)
+        x = images
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            planes = onehot[:, :, None, None].expand(-1, -1, *x.shape[2:])
+            x = torch.nn.functional.leaky_relu(norm(conv(torch.cat([x, planes], 1))), 0.2)
+        x = self.hidden(torch.cat([x.flatten(1), onehot], 1))
+        x = torch.nn.functional.leaky_relu(self.hidden_norm(x), 0.2)
+        return self.out(torch.cat([x, onehot], 1))[:, 0]
+
+    def copy_teacher(self, params: dict[str, torch.Tensor]) -> None:
+        """Take over one teacher's parameters (without axis T) from the stacked layout."""
+        classes = self.num_classes
+        with torch.no_grad():
+            for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
+                fan_out = conv.out_channels
+                image = params[f"conv{i}.image"].view(5, 5, -1, fan_out).permute(3, 2, 0, 1)
+                label = params[f"conv{i}.label"].view(classes, 5, 5, fan_out).permute(3, 0, 1, 2)
+                conv.weight.copy_(torch.cat([image, label], 1))
+                conv.bias.copy_(params[f"conv{i}.bias"])
+                if i:
+                    norm.weight.copy_(params[f"conv{i}.scale"])
+                    norm.bias.copy_(params[f"conv{i}.shift"])
+            units, width = self.hidden.out_features, self.convs[-1].out_channels
+            flat = params["hidden.image"].view(-1, width, units).permute(2, 1, 0).reshape(units, -1)
+            self.hidden.weight.copy_(torch.cat([flat, params["hidden.label"].T], 1))
+            self.hidden.bias.copy_(params["hidden.bias"])
+            self.hidden_norm.weight.copy_(params["hidden.scale"])
+            self.hidden_norm.bias.copy_(params["hidden.shift"])
+            self.out.weight.copy_(torch.cat([params["out.image"].T, params["out.label"].T], 1))
+            self.out.bias.copy_(params["out.bias"])
+
+
+def paper_teacher_step(
+    net: PaperTeacherTwin,
+    optimiser: torch.optim.Optimizer,
+    real: tuple[torch.Tensor, torch.Tensor],
+    fake: tuple[torch.Tensor, torch.Tensor],
+) -> None:
+    """One optimiser step of one teacher on its present records and the fakes."""
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    real_logits, fake_logits = net(*real), net(*fake)
+    loss = loss_of(real_logits, torch.ones_like(real_logits))
+    loss = loss + loss_of(fake_logits, torch.zeros_like(fake_logits))
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+
+
+def paper_teacher_input_gradient(
+    net: PaperTeacherTwin, fake: tuple[torch.Tensor, torch.Tensor]
+) -> torch.Tensor:
+    """+d (sum of log D) / d x for one teacher, ``[B, D]``."""
+    images = fake[0].clone().requires_grad_()
+    torch.nn.functional.logsigmoid(net(images, fake[1])).sum().backward()
+    assert images.grad is not None
+    return images.grad.flatten(1)
