@@ -38,14 +38,16 @@ def tally_loop(vote_TBD):
 
 
 def rounded_gaussian_magnitude(draw_bits, stddev):
-    """The magnitude that a draw from [0, 2**191) stands for, by the definition: how often P(|X| >= j) > draw."""
+    """The magnitude that a draw from [0, 2**191) stands for: how many P(|X| >= j) lie above it."""
     from mpmath import erfc, mp, mpf, sqrt
 
     with mp.workprec(600):
         magnitude = 0
-        while round_half_up(erfc((magnitude + mpf(1) / 2) / (mpf(stddev) * sqrt(2))) * mpf(2) ** 191) > draw_bits:
+        while True:
+            tail = erfc((magnitude + mpf(1) / 2) / (mpf(stddev) * sqrt(2)))
+            if round_half_up(tail * mpf(2) ** 191) <= draw_bits:
+                return magnitude
             magnitude += 1
-    return magnitude
 
 
 def round_half_up(value):
@@ -61,9 +63,7 @@ def threshold_loop(noisy_BD, num_teachers, vote_threshold):
 
     cut = Decimal(str(vote_threshold)) * num_teachers
     directions = {(True, False): 1, (False, True): -1}
-    return [
-        [directions.get((Decimal(value) >= cut, Decimal(value) <= -cut), 0) for value in row] for row in noisy_BD
-    ]
+    return [[directions.get((value >= cut, value <= -cut), 0) for value in row] for row in noisy_BD]
 
 
 class PaperTeacherTwin(torch.nn.Module):

@@ -8,15 +8,21 @@ import pytest
 import torch
 
 from datalens.teachers.family import Fakes, Shards, TeacherFamily, TeacherState
-from datalens.teachers.paper import PaperTeachers
+from datalens.teachers.paper import PaperTeachers, VoteStatistics
 
 IMAGE_SHAPE, NUM_CLASSES = (1, 8, 8), 3
 TEACHERS, SLOTS, IMAGES, CHANGED = 5, 4, 6, 2
 
+
+def small_paper(statistics: VoteStatistics) -> Callable[[tuple[int, int, int], int], TeacherFamily]:
+    return lambda shape, classes: PaperTeachers(
+        shape, classes, channels=4, hidden_units=8, init_stddev=0.2, vote_statistics=statistics
+    )
+
+
 FAMILIES: dict[str, Callable[[tuple[int, int, int], int], TeacherFamily]] = {
-    "paper": lambda shape, classes: PaperTeachers(
-        shape, classes, channels=4, hidden_units=8, init_stddev=0.2
-    ),
+    "paper": small_paper(VoteStatistics.FAKES),
+    "paper-judged-by-records": small_paper(VoteStatistics.RECORDS),
 }
 
 pytestmark = pytest.mark.parametrize("kind", FAMILIES)

@@ -42,7 +42,8 @@ def test_logits_and_gradients_equal_the_plain_module(image_shape: tuple[int, int
     parts = [batch_of(image_shape, 5), batch_of(image_shape, 3)]
     present = torch.ones(4, 5, dtype=torch.bool)
     present[1, 2:] = False
-    batch = net.batch([(*parts[0], present), (*parts[1], None)])
+    labels = torch.where(present, parts[0][1], -1)  # what stands in an empty slot may even be no label
+    batch = net.batch([(parts[0][0], labels, present), (*parts[1], None)])
     logits, tape = net.forward(params, batch)
     upstream = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     upstream[:, :5] *= present

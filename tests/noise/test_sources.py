@@ -54,7 +54,7 @@ def test_discrete_noise_takes_no_seed() -> None:
 
 
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp.mod", None)
     with pytest.raises(ConfigError, match=r"pip install 'datalens-dp\[discrete\]'"):
         make_noise(NoiseKind.DISCRETE)
 

@@ -7,11 +7,12 @@ import time
 import dp_accounting
 import numpy as np
 import pytest
+from dp_accounting import pld, rdp
+
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian
 from datalens.privacy.accountant import Accountant, AccountantKind, _integer_order
 from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack, for_group
-from dp_accounting import pld, rdp
 
 KINDS = list(AccountantKind)
 NEIGHBOURS = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -27,8 +28,9 @@ def test_rdp_agrees_with_dp_accounting(event):
     orders = sorted({*np.geomspace(1.02, 1e4, 3000), 1 + gap})
     accountant = rdp.RdpAccountant(orders, NEIGHBOURS)
     accountant.compose(dp_accounting.GaussianDpEvent(1 / event.mu), event.count)
-    assert Accountant(AccountantKind.RDP).epsilon(event, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5),
-    rel=1e-6)
+    assert Accountant(AccountantKind.RDP).epsilon(event, 1e-5) == pytest.approx(
+        accountant.get_epsilon(1e-5), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("event", "delta"), [(topagg(count=10), 1e-5), (topagg(4, 8.0, 3), 1e-6)])
@@ -101,8 +103,10 @@ def test_epsilon_is_fast_enough_for_every_step_of_training():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("slack", [SamplerSlack(1e-9, 0.0), SamplerSlack(0.0, 1e-14), SamplerSlack(1e-8,
-1e-15)]) def test_slack_holds_as_stated_and_is_tight(kind, slack):
+@pytest.mark.parametrize(
+    "slack", [SamplerSlack(1e-9, 0.0), SamplerSlack(0.0, 1e-14), SamplerSlack(1e-8, 1e-15)]
+)
+def test_slack_holds_as_stated_and_is_tight(kind, slack):
     plain, event = topagg(4, 8.0, 10), topagg(4, 8.0, 10, slack=slack)
     draws = 10 * 784
     log_ratio, bad_mass = draws * slack.eta, draws * slack.tau
@@ -120,8 +124,9 @@ def test_epsilon_is_fast_enough_for_every_step_of_training():
 
 def test_negligible_slack_changes_nothing_visible():
     event = topagg(200, 5000.0, 2000, slack=SamplerSlack(2.0**-100, 2.0**-120))
-    assert Accountant().epsilon(event, 1e-5) == pytest.approx(Accountant().epsilon(topagg(200, 5000.0, 2000),
-    1e-5))
+    assert Accountant().epsilon(event, 1e-5) == pytest.approx(
+        Accountant().epsilon(topagg(200, 5000.0, 2000), 1e-5)
+    )
 
 
 def test_slack_too_large_for_delta_is_without_bound():

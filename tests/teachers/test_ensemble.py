@@ -141,6 +141,23 @@ def test_failed_teachers_vote_zero_and_are_named(chunk_size: int) -> None:
     assert int(lost[1].sum()) == TOP_K  # one teacher's votes, all of them and no other's
 
 
+class CopyingFamily(PaperTeachers):
+    """Gives new tensors back instead of changing those it was given."""
+
+    def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
+        return super().train({name: value.clone() for name, value in state.items()}, shards, fakes, num_steps)
+
+
+def test_states_are_kept_whether_a_family_works_in_place_or_not() -> None:
+    in_place, copying = ensemble(TEACHER_BLOCK), ensemble(TEACHER_BLOCK)
+    copying.family = CopyingFamily((1, 8, 8), 3, channels=4, hidden_units=8)
+    for step in range(2):
+        assert torch.equal(ask(in_place, step).tally_BD, ask(copying, step).tally_BD)
+    for name, value in in_place.state_dict().items():
+        assert torch.equal(value, copying.state_dict()[name]), name
+    assert copying.state_dict()["adam.step"].tolist() == [4.0] * TEACHERS
+
+
 def test_agreement_is_of_the_share_of_teachers() -> None:
     result = ask(ensemble(TEACHER_BLOCK))
     share = result.tally_BD.double() / TEACHERS

@@ -8,7 +8,7 @@ import torch
 
 from datalens.errors import CheckpointError
 from datalens.teachers.family import Fakes, Shards, TeacherState
-from datalens.teachers.paper import PaperTeachers
+from datalens.teachers.paper import PaperTeachers, VoteStatistics
 
 CPU = torch.device("cpu")
 
@@ -99,3 +99,31 @@ def test_teachers_start_from_different_weights() -> None:
     family = PaperTeachers((1, 8, 8), 3, channels=4, hidden_units=8)
     state, _, _ = problem(family, teachers=3, slots=5, images=6)
     assert not torch.equal(state["conv0.image"][0], state["conv0.image"][1])
+
+
+def test_judged_by_records_a_fake_stands_alone_and_its_gradient_is_the_slope_of_log_belief() -> None:
+    family = PaperTeachers(
+        (1, 8, 8), 3, channels=4, hidden_units=8, init_stddev=0.2, vote_statistics=VoteStatistics.RECORDS
+    )
+    state, shards, fakes = problem(family, teachers=2, slots=5, images=6)
+    state = {name: value.double() for name, value in state.items()}
+    grad = family.input_gradient(state, shards, fakes)
+    alone = Fakes(fakes.images_BCHW[:1], fakes.labels_B[:1])
+    torch.testing.assert_close(family.input_gradient(state, shards, alone)[:, 0], grad[:, 0])
+    usual = PaperTeachers((1, 8, 8), 3, channels=4, hidden_units=8).input_gradient(state, shards, fakes)
+    assert float((usual - grad).abs().max()) > 1e-3
+
+    def log_belief(pixel: int, move: float) -> torch.Tensor:
+        image = fakes.images_BCHW[:1].double().flatten().clone()
+        image[pixel] += move
+        images = image.view(1, 1, 1, 8, 8).expand(2, -1, -1, -1, -1)
+        records = (shards.images_TRCHW.double(), shards.labels_TR, shards.present_TR)
+        batch = family.network.batch([records, (images, fakes.labels_B[:1].expand(2, -1), None)])
+        params = {name: state[name] for name in family.network.shapes()}
+        return torch.nn.functional.logsigmoid(
+            family.network.forward(params, batch.judged_by_first())[0][:, -1]
+        )
+
+    for pixel in (0, 27, 63):
+        slope = (log_belief(pixel, 1e-6) - log_belief(pixel, -1e-6)) / 2e-6
+        torch.testing.assert_close(grad[:, 0, pixel].double(), slope, rtol=1e-4, atol=1e-6)

@@ -126,8 +126,9 @@ def test_removing_a_record_that_is_not_there_is_refused() -> None:
     ],
 )
 def test_refusals_name_the_remedy(settings: dict[str, Any], message: str) -> None:
+    sizes: dict[str, Any] = {"num_records": 103, "num_teachers": 10, "num_present": 50} | settings
     with pytest.raises(ConfigError) as caught:
-        Partition.draw(**({"num_records": 103, "num_teachers": 10, "num_present": 50} | settings))
+        Partition.draw(**sizes)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 

@@ -18,7 +18,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class CopyCheck:
-    """What the nearest neighbours of the samples say. Measured on people's images: keep it under ``private/``.
+    """What the nearest neighbours of the samples say. Measured on people's images: keep under ``private/``.
 
     Distances are root mean square pixel differences, black to white being 1.
 
@@ -26,8 +26,8 @@ class CopyCheck:
         num_samples: Samples checked.
         num_train: Training images searched.
         num_reference: Training images, and test images, in the even comparison.
-        share_closer_to_train: Share of samples nearer to the even training subset than to the test subset, a tie
-            counting half. Near 0.5 when training images are no closer than unseen ones.
+        share_closer_to_train: Share of samples nearer to the even training subset than to the test
+            subset, a tie counting half. Near 0.5 when training images are no closer than unseen ones.
         z_score: That share's distance from 0.5 in standard deviations of fair coin tosses; above about 4 is a
             reason to look. Samples that resemble each other make it larger than it should be.
         median_distance_train: To the nearest of the even training subset, median over samples.

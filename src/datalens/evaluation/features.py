@@ -99,7 +99,7 @@ class FeatureExtractor:
             prepared = np.repeat(prepared, repeat, axis=1)
         if prepared.shape[1:] != self.image_shape:
             raise DataError(
-                f"images are {prepared.shape[1:]} (C, H, W), the feature classifier takes {self.image_shape}; "
+                f"images are {prepared.shape[1:]} (C, H, W), the feature network takes {self.image_shape}; "
                 "give images of that shape"
             )
         features: list[torch.Tensor] = []
@@ -114,7 +114,7 @@ class FeatureExtractor:
     def accuracy(
         self, images: ImageArray, labels: ImageArray, value_range: ValueRange | str | None = None
     ) -> float:
-        """The classifier's own accuracy, 0 to 1, on labelled images: do its features mean something?"""
+        """The classifier's own accuracy, 0 to 1, on labelled images: what its features are worth."""
         prepared = byte_images(images, value_range)
         targets = check_labels(labels, len(prepared), self.num_classes, name="labels")
         return accuracy_of(self.net, prepared, targets, self.device)
@@ -155,7 +155,8 @@ def feature_extractor(
     targets = check_labels(labels, len(prepared), num_classes, name="labels")
     image_shape = (prepared.shape[1], prepared.shape[2], prepared.shape[3])
     place = torch.device(device)
-    path = None if cache is None else Path(cache) / f"features-{_key(prepared, targets, recipe)}.safetensors"
+    key = _key(prepared, targets, num_classes, recipe)
+    path = None if cache is None else Path(cache) / f"features-{key}.safetensors"
     net = None if path is None else _read(path, recipe.kind, image_shape, num_classes)
     if net is None:
 
@@ -191,8 +192,11 @@ def weights_digest(net: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _key(images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], recipe: FeatureRecipe) -> str:
-    settings = {**asdict(recipe), "version": FEATURE_CACHE_VERSION, "shape": images.shape}
+def _key(
+    images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], num_classes: int, recipe: FeatureRecipe
+) -> str:
+    fixed = {"version": FEATURE_CACHE_VERSION, "shape": images.shape, "num_classes": num_classes}
+    settings = {**asdict(recipe), **fixed}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     digest.update(images.tobytes())
     digest.update(labels.tobytes())

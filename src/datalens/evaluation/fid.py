@@ -75,8 +75,8 @@ def frechet_distance(real: FeatureStatistics, generated: FeatureStatistics) -> F
     """Squared distance of the means plus ``trace(A + B - 2 (A^1/2 B A^1/2)^1/2)`` of the covariances.
 
     Guarantee: real, finite and at least 0, also for singular covariances: both square roots are of symmetric
-    positive semi-definite matrices and are taken by eigenvalues, with rounding below zero cut off. Warns where
-    a set has no more images than dimensions, since the value is then biased upwards.
+    positive semi-definite matrices and are taken by eigenvalues, with rounding below zero cut off. Warns
+    where a set has no more images than dimensions, since the value is then biased upwards.
 
     Raises:
         DataError: statistics of different features.

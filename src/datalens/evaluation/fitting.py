@@ -38,8 +38,8 @@ def fit_classifier(
     Args:
         images: uint8 ``[N, C, H, W]``.
         labels: ``[N]`` in 0..Y-1.
-        streams: Initial weights, order of images and dropout; the same streams give the same classifier on the
-            same machine with the same number of threads.
+        streams: Initial weights, order of images and dropout; the same streams give the same classifier on
+            the same machine with the same number of threads.
         after_epoch: Called with the epoch (from 1) and the classifier in ``eval`` mode.
     """
     num_images = len(images)

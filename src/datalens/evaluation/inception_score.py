@@ -40,7 +40,7 @@ def inception_score(
 ) -> InceptionScore:
     """exp of the mean divergence of a split's images from the split's mean, averaged over splits.
 
-    Guarantee: never NaN; at least 1 and at most Y. Fewer images than splits reduce the splits, with a warning.
+    Guarantee: never NaN; at least 1 and at most Y. Fewer images than splits reduce these, with a warning.
 
     Args:
         log_probabilities_NY: log p(class | image), ``[N, Y]``; minus infinity stands for an exact zero.

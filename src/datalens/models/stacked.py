@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
@@ -46,6 +46,12 @@ class DiscriminatorBatch:
     onehot_TBY: Tensor
     weight_TB: Tensor
     groups: tuple[tuple[int, int], ...]
+
+    def judged_by_first(self) -> DiscriminatorBatch:
+        """The same images, all normalised by the batch statistics of the first group."""
+        weight_TB = self.weight_TB.clone()
+        weight_TB[:, self.groups[0][1] :] = 0.0
+        return replace(self, weight_TB=weight_TB, groups=((0, weight_TB.shape[1]),))
 
 
 @dataclass

@@ -57,11 +57,12 @@ class DiscreteGaussian:
 
 def _load_opendp() -> ModuleType:
     try:
-        import opendp.prelude as prelude
+        from opendp import prelude
+        from opendp.mod import enable_features
     except ImportError:
         raise ConfigError(
             "discrete Gaussian noise needs OpenDP, which is not installed; "
             "run: pip install 'datalens-dp[discrete]'"
         ) from None
-    prelude.enable_features("contrib")
+    enable_features("contrib")
     return prelude

@@ -12,14 +12,19 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian
 from datalens.privacy.events import Event, GaussianEvent, NoiseKind
 
 _SMALL_ORDERS: tuple[float, ...] = tuple(
-    sorted({*(1 + float(gap) for gap in np.geomspace(0.01, 9.5, 60)), *map(float, range(2, 65))})
+    sorted(
+        {
+            *(1 + float(gap) for gap in (0.01, 0.02, 0.035, *np.geomspace(0.05, 9.5, 56))),
+            *map(float, range(2, 65)),
+        }
+    )
 )
 _LARGE_ORDERS: tuple[float, ...] = tuple(float(int(2 ** (step / 4))) for step in range(25, 69))
 POISSON_ORDERS = _SMALL_ORDERS + _LARGE_ORDERS
@@ -235,7 +240,9 @@ def _integer_order(order: int, sampling_probability: float, noise_multiplier: fl
     k = np.arange(order + 1, dtype=np.float64)
     terms = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
     terms = terms + (order - k) * math.log1p(-sampling_probability) + k * math.log(sampling_probability)
-    return max(0.0, float(logsumexp(terms + k * (k - 1) / (2 * noise_multiplier**2)))) / (order - 1)
+    terms = terms + k * (k - 1) / (2 * noise_multiplier**2)
+    largest = float(terms.max())
+    return max(0.0, largest + math.log(float(np.exp(terms - largest).sum()))) / (order - 1)
 
 
 def _grid_epsilon(totals: _Totals, delta: float, *, classic: bool) -> float:

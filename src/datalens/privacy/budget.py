@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.privacy.accountant import Accountant, AccountantKind
@@ -140,8 +140,8 @@ class Budget:
 
     Args:
         ledger: open for writing.
-        authorisation: what may be spent; recorded as a line if the ledger holds none. None takes the
-        ledger's. shared: the data set's budget, with a ledger of its own.
+        authorisation: what may be spent, recorded as a line if the ledger holds none; None: the ledger's.
+        shared: the data set's budget, with a ledger of its own.
         run: name of this run in the shared ledger (a word of the user's, not derived from data).
         oracle: prices events instead of the authorisation's accountant (for tests).
 
@@ -169,8 +169,7 @@ class Budget:
             if authorisation not in (None, recorded[-1].authorisation):
                 raise ConfigError(
                     f"epsilon={authorisation.epsilon:g} at delta={authorisation.delta:g} (or its plan) "
-                    "is not what the "
-                    f"ledger authorises ({recorded[-1].authorisation.epsilon:g} at "
+                    f"is not what the ledger authorises ({recorded[-1].authorisation.epsilon:g} at "
                     f"{recorded[-1].authorisation.delta:g}): keep that, or raise it on purpose"
                 )
             authorisation = recorded[-1].authorisation
@@ -182,7 +181,8 @@ class Budget:
         self._oracle = oracle
         self._broken = ""
         self._set(authorisation)
-        self._spent: tuple[Event, ...] = compact(ledger.events())
+        self._spent: tuple[Event, ...] = ()
+        self._num_seen = 0
         if not recorded:
             self._record(authorisation, "")
 
@@ -199,20 +199,18 @@ class Budget:
     @property
     def num_releases(self) -> int:
         """Releases charged so far, counting an event of count n as n."""
-        return sum(event.count for event in self._spent)
+        return sum(event.count for event in self._events())
 
     def spent_epsilon(self) -> float:
         """What the ledger's lines cost together."""
-        return self._price(self._spent)
+        return self._price(self._events())
 
     def authorised_epsilon(self) -> float:
-        """The guarantee: the cost of the plan if there is one, else the ceiling; the same after an early
-        stop."""
+        """The guarantee: the cost of the whole plan (also after an early stop), or else the ceiling."""
         return self._guarantee
 
     def remaining_epsilon(self) -> float:
-        """Guarantee minus spent, never below 0. Epsilons do not add: ask :meth:`remaining_releases` for
-        counts."""
+        """Guarantee minus spent, never below 0. Epsilons do not add: see :meth:`remaining_releases`."""
         return max(0.0, self.authorised_epsilon() - self.spent_epsilon())
 
     def remaining_releases(self, event: Event) -> int:
@@ -236,9 +234,9 @@ class Budget:
         """
         if self._broken:
             raise BudgetError(self._broken)
-        after = self._price((*self._spent, event))
-        if self._authorisation.is_private and not math.isfinite(after):
-            self._break(after)
+        after = self._price((*self._events(), event))
+        if self._authorisation.is_private and after == math.inf:
+            raise _NotANumber("the cost of this release is without bound: check its noise and its sampler")
         if after > self.authorised_epsilon():
             raise BudgetError(
                 f"this release would bring epsilon to {rounded_up(after)} of "
@@ -256,13 +254,15 @@ class Budget:
             BudgetError: it does not fit; nothing was written.
             LedgerError: it could not be written; nothing may be released.
         """
-        self.check(event)
+        try:
+            self.check(event)
+        except _NotANumber as error:  # it says nothing about what was spent, so nothing may follow either
+            self._broken = f"{error}; nothing more is released"
+            raise BudgetError(self._broken) from error
         note = dict(note or {})
         if self._shared is not None:
             self._shared.charge(event, {"run": self._run, **note})
-        line = self._ledger.charge(event, note)
-        self._spent = compact((*self._spent, event))
-        return line
+        return self._ledger.charge(event, note)
 
     def authorise(self, authorisation: Authorisation, reason: str = "") -> LedgerLine:
         """Put another authorisation in force and record it, with whether releases were made before it.
@@ -276,7 +276,7 @@ class Budget:
     def _record(self, authorisation: Authorisation, reason: str) -> LedgerLine:
         body = {
             "authorisation": authorisation.to_json(),
-            "decided_after_release": bool(self._spent),
+            "decided_after_release": bool(self._events()),
             "reason": reason,
         }
         return self._ledger.append("authorisation", body)
@@ -293,20 +293,25 @@ class Budget:
             return False
         return True
 
+    def _events(self) -> tuple[Event, ...]:
+        """The ledger's events, merged; lines that another budget wrote to the same ledger are counted too."""
+        events = self._ledger.events()
+        if len(events) > self._num_seen:
+            self._spent = compact((*self._spent, *events[self._num_seen :]))
+            self._num_seen = len(events)
+        return self._spent
+
     def _price(self, events: tuple[Event, ...]) -> float:
         epsilon = self._accountant.epsilon(compact(events), self._authorisation.delta)
-        if math.isnan(epsilon) or epsilon < 0:
-            self._break(epsilon)
+        if not epsilon >= 0:
+            raise _NotANumber(
+                "the accountant's epsilon is not a number that can be spent: check the accountant"
+            )
         return epsilon
 
-    def _break(self, epsilon: float) -> NoReturn:
-        """Refuse this and every later release: a cost that is not a number says nothing about what was
-        spent."""
-        kind = "without bound" if epsilon == math.inf else "not a number that can be spent"
-        self._broken = (
-            f"the accountant's epsilon is {kind}: nothing more is released; check noise and accountant"
-        )
-        raise BudgetError(self._broken)
+
+class _NotANumber(BudgetError):
+    """A price that is no finite number of 0 or more."""
 
 
 def delta_warning(delta: float, num_records: int, *, strict: bool = False) -> str | None:

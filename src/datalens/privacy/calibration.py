@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from datalens.privacy.gaussian import check_delta
 
 _MOST_RELEASES = 2**53
 _NOISE_TOLERANCE = 1e-6
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e12
 
 
 def epsilon_for(event: Event, num_releases: int, delta: float, accountant: AccountantKind) -> float:
@@ -104,21 +106,26 @@ def noise_for(
     make = event if callable(event) else _with_noise(event)
 
     def fits(noise: float) -> bool:
-        return epsilon_for(make(noise), num_releases, delta, accountant) <= epsilon
+        with warnings.catch_warnings():  # what is tried on the way may be far from the answer
+            warnings.simplefilter("ignore")
+            return epsilon_for(make(noise), num_releases, delta, accountant) <= epsilon
 
-    low, high = 1e-6, 1.0
+    high = 1.0
     while not fits(high):
-        low, high = high, 2 * high
-        if high > 1e12:
+        high *= 2
+        if high > _MOST_NOISE:
             raise ConfigError(
                 f"epsilon={epsilon:g} at delta={delta:g} is out of reach for {num_releases} releases "
-                "with noise up to "
-                "1e12: raise epsilon or delta, or plan fewer releases"
+                "with noise "
+                f"up to {_MOST_NOISE:g}: raise epsilon or delta, or plan fewer releases"
             )
-    if high == 1.0:
-        if fits(low):
+    low = high / 2
+    while fits(low):
+        low, high = low / 2, low
+        if low < _LEAST_NOISE:
             raise ConfigError(
-                f"epsilon={epsilon:g} holds with almost no noise (1e-6): lower epsilon or check the plan"
+                f"epsilon={epsilon:g} holds with almost no noise ({_LEAST_NOISE:g}): lower epsilon or "
+                "check the plan"
             )
     while high / low > 1 + _NOISE_TOLERANCE:
         middle = math.sqrt(low * high)

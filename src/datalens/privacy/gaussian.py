@@ -102,8 +102,8 @@ def epsilon_of(delta: float, mu: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose exact epsilon at ``delta`` does not exceed ``epsilon``.
 
-    >>> 0.4999 < mu_of(1.9931, 1e-5) <= 0.5
-    True
+    >>> round(mu_of(1.9931, 1e-5), 4)
+    0.5
     """
     log_delta = math.log(check_delta(delta))
     if not (math.isfinite(epsilon) and epsilon >= 0):

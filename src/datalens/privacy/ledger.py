@@ -87,10 +87,11 @@ class Ledger:
         self._descriptor = descriptor
         self._refusal = "" if writable else "it was opened for reading only; open it with Ledger.open"
         self._known: set[Event] = set()
+        self._charged: list[Event] = []
         self._unrecovered: tuple[Event, ...] = ()
         self._cut_off = False
         for line in lines:
-            self._known.update(_events_of(line, charged_only=False))
+            self._take_note(line)
 
     # -- making one ------------------------------------------------------------------------------------------
 
@@ -216,8 +217,7 @@ class Ledger:
 
     def events(self) -> tuple[Event, ...]:
         """Every event that is charged: releases, and what stands for lines that were cut off."""
-        charged = [event for line in self._lines for event in _events_of(line, charged_only=True)]
-        return (*charged, *self._unrecovered)
+        return (*self._charged, *self._unrecovered)
 
     def check_heads(self, known: Iterable[Head]) -> None:
         """Refuse a ledger that is shorter than, or disagrees with, a head seen earlier.
@@ -291,7 +291,6 @@ class Ledger:
     def _write(self, line: LedgerLine, before: bytes = b"") -> LedgerLine:
         if self._refusal:
             self._fail(f"takes no line: {self._refusal}")
-        events = _events_of(line, charged_only=False)
         if self._path is not None:
             descriptor = self._descriptor
             if descriptor is None:
@@ -309,8 +308,12 @@ class Ledger:
                     f"ledger {self._path} cannot be written ({error}): nothing was released"
                 ) from error
         self._lines.append(line)
-        self._known.update(events)
+        self._take_note(line)
         return line
+
+    def _take_note(self, line: LedgerLine) -> None:
+        self._known.update(_events_of(line, charged_only=False))
+        self._charged.extend(_events_of(line, charged_only=True))
 
     def _fail(self, reason: str) -> NoReturn:
         raise LedgerError(f"ledger {self._path or 'in memory'} {reason}")

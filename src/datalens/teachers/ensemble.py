@@ -26,7 +26,8 @@ class Diagnostics:
     Attributes:
         step: the generator step.
         failed: (teacher, number of images) whose gradients were not finite, so that the votes were zero.
-        rms_agreement: root mean square over images and coordinates of tally / N, between 0 and 1.
+        rms_agreement: root mean square over images and coordinates of tally / N, between 0 and 1; votes of
+            pure chance give sqrt(k / (D * N)), not 0.
         max_agreement: the largest |tally| / N.
     """
 

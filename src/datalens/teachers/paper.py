@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 import torch
@@ -16,6 +17,17 @@ from datalens.teachers.family import Fakes, Shards, TeacherState
 ADAM_EPS = 1e-8
 BETA2 = 0.999
 MEAN, SQUARE, STEP = "adam.mean.", "adam.square.", "adam.step"
+
+
+class VoteStatistics(StrEnum):
+    """Which batch statistics normalise the fakes while a teacher says how to move them.
+
+    ``FAKES``: their own, as in training; each fake's gradient then depends on the others, and what all fakes
+    lack alike is normalised away. ``RECORDS``: those of the teacher's records, which shows it.
+    """
+
+    FAKES = "fakes"
+    RECORDS = "records"
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class PaperTeachers:
         learning_rate: of Adam.
         beta1: of Adam.
         init_stddev: standard deviation of the initial weights.
+        vote_statistics: see :class:`VoteStatistics`; the paper's are those of the fakes.
 
     Source: paper, Algorithm 1 lines 6 to 11; sizes as in the published code.
     """
@@ -47,6 +60,7 @@ class PaperTeachers:
     learning_rate: float = 1e-3
     beta1: float = 0.5
     init_stddev: float = 0.02
+    vote_statistics: VoteStatistics = VoteStatistics.FAKES
 
     @cached_property
     def network(self) -> PaperDiscriminator:
@@ -87,15 +101,20 @@ class PaperTeachers:
 
     @torch.no_grad()
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
-        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes.
-
-        The fakes share batch statistics, so an image's gradient depends a little on the other fakes.
-        """
+        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes."""
         params = self._params(state)
-        batch = self.network.batch([(*_shared(params, fakes), None)])
+        images_TBCHW, labels_TB = _shared(params, fakes)
+        if self.vote_statistics is VoteStatistics.FAKES:
+            batch = self.network.batch([(images_TBCHW, labels_TB, None)])
+        else:
+            records = (shards.images_TRCHW.to(images_TBCHW), shards.labels_TR, shards.present_TR)
+            batch = self.network.batch([records, (images_TBCHW, labels_TB, None)]).judged_by_first()
         logit_TB, tape = self.network.forward(params, batch)
-        grad = self.network.image_gradient(params, batch, tape, torch.sigmoid(-logit_TB))
-        return grad.flatten(2).float()
+        num_fakes = labels_TB.shape[1]
+        doubt_TB = torch.sigmoid(-logit_TB)
+        doubt_TB[:, :-num_fakes] = 0.0
+        grad = self.network.image_gradient(params, batch, tape, doubt_TB)
+        return grad[:, -num_fakes:].flatten(2).float()
 
     def _params(self, state: TeacherState) -> Params:
         return {name: state[name] for name in self.network.shapes()}

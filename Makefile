@@ -1,0 +1,41 @@
+# Everything sets itself up: Python 3.11 or later and make are all that is needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCE ?= mnist
+OUT ?= runs/quickstart
+
+.PHONY: help setup quickstart test test-slow lint clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+setup: $(READY)  ## make the environment in .venv
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: $(PYTHON) is %s; DataLens needs Python 3.11 or later: make PYTHON=python3.11" % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+quickstart: $(READY)  ## train on MNIST at epsilon 1, draw 10,000 images, measure them (10 minutes)
+	$(BIN)/datalens quickstart $(SOURCE) --out $(OUT)
+
+test: $(READY)  ## the tests (15 minutes at most on two cores)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/pytest -m 'not slow'
+
+test-slow: $(READY)  ## the checks that take longer
+	$(BIN)/pytest -m slow
+
+lint: $(READY)  ## format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and caches; runs and data stay
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,69 @@
+"""Draw images from a finished generator: any number, chosen or uniform labels, the same bytes for a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from datalens.errors import ConfigError
+from datalens.models.warp import WarpedGenerator
+from datalens.randomness import Streams
+from datalens.student.latent import LatentSpace
+
+BATCH = 500
+
+
+def sample_images(
+    generator: WarpedGenerator,
+    latent: LatentSpace,
+    count: int,
+    *,
+    labels: Sequence[int] | np.ndarray | None = None,
+    seed: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw ``count`` images. Public: the generator is, and nothing else goes in.
+
+    Args:
+        generator: finished, in evaluation mode.
+        latent: what it is fed.
+        count: how many images, 1 or more.
+        labels: class numbers, one for each image; None for labels uniform on the classes.
+        seed: for the same images again; None for fresh ones.
+
+    Returns:
+        ``images`` uint8 [count, C, H, W] and ``labels`` int64 [count].
+
+    Raises:
+        ConfigError: a count below 1, or labels that are not class numbers.
+    """
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ConfigError(f"num_samples = {count!r}: must be a whole number from 1; ask for at least one image")
+    streams = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "samples")
+    asked = torch.from_numpy(_checked(labels, count, latent.num_classes)) if labels is not None else None
+    device = next(generator.parameters()).device
+    drawn_images, drawn_labels = [], []
+    with torch.no_grad():
+        for batch, start in enumerate(range(0, count, BATCH)):
+            size = min(BATCH, count - start)  # whole batches are drawn, so a longer sample begins alike
+            latents_BZ = latent.latents(BATCH, streams.torch("latents", batch))[:size]
+            labels_B = latent.labels(BATCH, streams.torch("labels", batch))[:size]
+            if asked is not None:
+                labels_B = asked[start : start + size]
+            images_BCHW = generator(latents_BZ.to(device), labels_B.to(device))
+            drawn_images.append((images_BCHW * 255).round().clamp(0, 255).to(torch.uint8).cpu().numpy())
+            drawn_labels.append(labels_B.numpy())
+    return np.concatenate(drawn_images), np.concatenate(drawn_labels)
+
+
+def _checked(labels: Sequence[int] | np.ndarray, count: int, num_classes: int) -> np.ndarray:
+    asked = np.asarray(labels)
+    if asked.shape != (count,) or asked.dtype.kind not in "iu":
+        raise ConfigError(
+            f"labels have shape {asked.shape} and type {asked.dtype}: give {count} whole class numbers"
+        )
+    outside = asked[(asked < 0) | (asked >= num_classes)]
+    if outside.size:
+        raise ConfigError(f"label {outside[0]} is not a class: choose from 0 to {num_classes - 1}")
+    return asked.astype(np.int64)

@@ -1,0 +1,112 @@
+"""Checkpoints of the private side: whole or absent, checksummed, the last two kept. Never to be shared.
+
+A checkpoint is a folder with ``state.safetensors`` and ``meta.json``; the latter holds the SHA-256 of the
+former. It is written under a temporary name, flushed, then renamed. Nothing is pickled, so nothing runs when
+one is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from datalens.errors import CheckpointError, RunError
+from datalens.training.files import file_digest, read_json, sync_folder, write_json
+
+KEPT = 2
+_NAME = re.compile(r"step-(\d{8})")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a run after ``step`` generator steps.
+
+    Attributes:
+        step: number of steps done; the next one has this number.
+        tensors: flat name -> tensor.
+        meta: plain facts, such as heads of the ledger.
+        passed_over: one line for each newer checkpoint that was damaged.
+    """
+
+    step: int
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+    passed_over: tuple[str, ...] = field(default=())
+
+
+def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], meta: dict[str, Any]) -> Path:
+    """Write one checkpoint and drop all but the newest two.
+
+    Raises:
+        CheckpointError: it cannot be written; older ones are untouched.
+    """
+    name = f"step-{step:08d}"
+    temporary, final = folder / f".{name}.tmp", folder / name
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True, mode=0o700)
+        state = temporary / "state.safetensors"
+        safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()}, state)
+        with state.open("rb") as file:
+            os.fsync(file.fileno())
+        write_json(temporary / "meta.json", {**meta, "step": step, "sha256": file_digest(state)})
+        if final.exists():
+            shutil.rmtree(final)
+        temporary.rename(final)
+        sync_folder(folder)
+    except (OSError, RunError, safetensors.SafetensorError) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        reason = " ".join(str(error).split())
+        raise CheckpointError(
+            f"{final}: checkpoint cannot be written ({reason:.120}); make room, then resume the run"
+        ) from None
+    for _, old in _found(folder)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def latest_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest checkpoint that is whole, with a line for each newer one that is not; None if there is none.
+
+    Raises:
+        CheckpointError: there are checkpoints and every one of them is damaged.
+    """
+    damaged: list[str] = []
+    for step, path in reversed(_found(folder)):
+        try:
+            return _read(path, step, tuple(damaged))
+        except CheckpointError as error:
+            damaged.append(str(error))
+    if damaged:
+        raise CheckpointError(f"every checkpoint is damaged: {'; '.join(damaged)}; restore one of them")
+    return None
+
+
+def _read(path: Path, step: int, passed_over: tuple[str, ...]) -> Checkpoint:
+    state = path / "state.safetensors"
+    try:
+        meta = read_json(path / "meta.json")
+        found = file_digest(state)
+        if not isinstance(meta, dict) or meta.get("sha256") != found or meta.get("step") != step:
+            raise CheckpointError(f"{state}: damaged (its SHA-256 is not the recorded one)")
+        tensors = safetensors.torch.load_file(state)
+    except (RunError, OSError, json.JSONDecodeError, safetensors.SafetensorError) as error:
+        raise CheckpointError(f"{path}: damaged ({' '.join(str(error).split()):.120})") from None
+    return Checkpoint(step, tensors, meta, passed_over)
+
+
+def _found(folder: Path) -> list[tuple[int, Path]]:
+    if not folder.is_dir():
+        return []
+    matches = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
+    return sorted((int(match[1]), path) for match, path in matches if match)

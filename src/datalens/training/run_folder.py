@@ -1,0 +1,113 @@
+"""A run's folder: ``private/`` for its owner alone, ``release/`` for everybody, and the one place for paths."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from datalens.errors import RunError
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run lie.
+
+    ``release/`` is complete without ``private/``; nothing that saw un-noised votes, losses, teachers or a
+    score on people's data is written there.
+    """
+
+    root: Path
+
+    @classmethod
+    def create(cls, root: Path) -> RunFolder:
+        """Make a new run's folder, ``private/`` readable by its owner alone.
+
+        Raises:
+            RunError: the folder exists with something in it, or cannot be made.
+        """
+        folder = cls(root)
+        try:
+            if root.exists() and (not root.is_dir() or any(root.iterdir())):
+                raise RunError(f"{root}: exists already; choose another --out, or resume that run")
+            root.mkdir(parents=True, exist_ok=True)
+            folder.private.mkdir(mode=0o700)
+            folder.private.chmod(0o700)
+            folder.release.mkdir()
+        except OSError as error:
+            raise RunError(f"{root}: cannot be made ({error.strerror}); choose another --out") from None
+        return folder
+
+    @classmethod
+    def open(cls, root: Path) -> RunFolder:
+        """An existing run's folder; ``private/`` may be gone.
+
+        Raises:
+            RunError: there is no run in it.
+        """
+        folder = cls(root)
+        if not folder.config.is_file():
+            raise RunError(f"{root}: holds no run (no release/config.json); give the folder of a run")
+        return folder
+
+    def discard(self) -> None:
+        """Remove a folder that :meth:`create` made, where a run could not begin."""
+        for part in (self.private, self.release):
+            shutil.rmtree(part, ignore_errors=True)
+        if self.root.is_dir() and not any(self.root.iterdir()):
+            self.root.rmdir()
+
+    @property
+    def private(self) -> Path:
+        """Teachers, checkpoints, diagnostics, scores on people's data: mode 0700, never to be shared."""
+        return self.root / "private"
+
+    @property
+    def release(self) -> Path:
+        """What may be shared."""
+        return self.root / "release"
+
+    @property
+    def config(self) -> Path:
+        """Settings and public root."""
+        return self.release / "config.json"
+
+    @property
+    def ledger(self) -> Path:
+        """What was authorised and released."""
+        return self.release / "ledger.jsonl"
+
+    @property
+    def directions(self) -> Path:
+        """The released directions."""
+        return self.release / "directions.bin"
+
+    @property
+    def generator(self) -> Path:
+        """The trained network."""
+        return self.release / "generator.safetensors"
+
+    @property
+    def certificate(self) -> Path:
+        """What is promised, for machines."""
+        return self.release / "certificate.json"
+
+    @property
+    def secrets(self) -> Path:
+        """The private root key."""
+        return self.private / "secrets.json"
+
+    @property
+    def partition(self) -> Path:
+        """The slot map."""
+        return self.private / "partition.safetensors"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints of teachers and student."""
+        return self.private / "checkpoints"
+
+    @property
+    def diagnostics(self) -> Path:
+        """One line a step: agreement, failed teachers."""
+        return self.private / "diagnostics.jsonl"

@@ -1,0 +1,226 @@
+"""The façade: settings and images in, a generator with a guarantee out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from datalens.data.arrays import labelled_images
+from datalens.data.images import LabelledImages
+from datalens.errors import ConfigError, RunError
+from datalens.models.warp import WarpedGenerator
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.ledger import Ledger
+from datalens.student.sampling import sample_images
+from datalens.training.config import Config
+from datalens.training.files import write_json
+from datalens.training.release import read_facts, read_generator, write_generator
+from datalens.training.run_folder import RunFolder
+from datalens.training.session import Progress, PublicFacts, Session
+
+Tell = Callable[[Progress], None]
+_Part = TypeVar("_Part")
+
+
+class DataLens:
+    """Trains a generator of images under differential privacy, and draws from it.
+
+    Args:
+        config: settings; see :mod:`datalens.recipes` for named ones.
+
+    Guarantee:
+        The generator, and whatever is drawn from it, is (epsilon, delta)-differentially private for adding or
+        removing one record, where ``config.privacy`` sets both, unless noise is 'none', an insecure seed is
+        set, or noise is floating point; see :meth:`is_publishable`.
+
+    >>> from datalens import recipes
+    >>> DataLens(recipes.mnist_quick(epsilon=1)).config.privacy.epsilon
+    1.0
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._facts: PublicFacts | None = None
+        self._generator: WarpedGenerator | None = None
+        self._ledger: Ledger | None = None
+        self._source: Path | None = None
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        images: np.ndarray | LabelledImages,
+        labels: np.ndarray | Sequence[Any] | None = None,
+        *,
+        classes: Sequence[object] | int | None = None,
+        value_range: Literal["0..1", "-1..1", "0..255"] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        tell: Tell | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> DataLens:
+        """Train on sensitive images.
+
+        Args:
+            images: uint8 [R, H, W], [R, C, H, W] or [R, H, W, C] (other types with ``value_range``), or data
+                as :func:`datalens.data.load` reads them (then leave out labels and classes).
+            labels: one class for each image.
+            classes: the public list of classes; left out, it is read off the labels and counts as public.
+            value_range: what counts as black and white where images are not uint8.
+            out: a new folder for the run; left out, nothing is written and nothing can be resumed.
+            tell: called with a :class:`Progress` after every step.
+            stop: asked before every step; True ends the training early (resumable where ``out`` is given).
+
+        Raises:
+            DataLensError: settings or data that do not fit; raised before anything is trained.
+        """
+        if isinstance(images, LabelledImages):
+            if labels is not None or classes is not None or value_range is not None:
+                raise ConfigError("labels, classes and value_range belong to plain arrays: leave them out")
+            data = images
+        else:
+            if labels is None:
+                raise ConfigError("labels are missing: give one class for each image")
+            data = labelled_images(images, labels, classes=classes, value_range=value_range)
+        session = Session.begin(self.config, data, None if out is None else Path(out))
+        return self._train(session, tell, stop)
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str | os.PathLike[str],
+        data: LabelledImages,
+        *,
+        tell: Tell | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> DataLens:
+        """Go on with a run that was interrupted; what was charged stays charged.
+
+        Raises:
+            DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
+        """
+        session = Session.resume(Path(folder), data)
+        return cls(session.facts.config)._train(session, tell, stop)
+
+    def _train(self, session: Session, tell: Tell | None, stop: Callable[[], bool]) -> DataLens:
+        try:
+            session.run(tell=tell, stop=stop)
+            self._facts = session.facts
+            self._ledger = session.ledger
+            self._generator = session.student.finished_generator()
+            if session.folder is not None:
+                self._source = session.folder.root
+                write_release(session.folder, self)
+        finally:
+            session.close()
+        return self
+
+    # -- using --------------------------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        num_samples: int,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw images: uint8 [num_samples, C, H, W] and their int64 class numbers.
+
+        Args:
+            num_samples: 1 or more.
+            labels: class numbers, one for each image; left out, uniform on the classes.
+            seed: for the same images again.
+
+        Raises:
+            ConfigError: a number or label out of range.
+            RunError: nothing was trained or loaded.
+        """
+        facts = self.facts
+        latent = facts.student_plan.latent
+        return sample_images(self.generator, latent, num_samples, labels=labels, seed=seed)
+
+    def epsilon(self, delta: float) -> float:
+        """Epsilon spent at ``delta`` under the run's accountant; infinite without noise.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+            RunError: nothing was trained or loaded.
+        """
+        accountant = Accountant(self.facts.config.privacy.accountant)
+        return accountant.epsilon(self.ledger.events(), delta)
+
+    @property
+    def is_publishable(self) -> bool:
+        """Whether noise and secrets are such that the guarantee may be published."""
+        return self.facts.config.privacy.is_publishable
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of their numbers."""
+        return self.facts.classes
+
+    @property
+    def facts(self) -> PublicFacts:
+        """What everybody may know of the run."""
+        return _there(self._facts)
+
+    @property
+    def generator(self) -> WarpedGenerator:
+        """The finished network."""
+        return _there(self._generator)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The run's ledger."""
+        return _there(self._ledger)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write what may be shared to ``folder/release``: generator, settings, ledger.
+
+        Raises:
+            RunError: nothing was trained, or the folder exists with something in it.
+        """
+        self.generator  # noqa: B018  refuses before anything is made
+        target = RunFolder.create(Path(folder))
+        try:
+            write_json(target.config, self.facts.to_json())
+            lines = b"".join(line.encode() for line in self.ledger.lines)
+            target.ledger.write_bytes(lines)
+            write_release(target, self)
+        except BaseException:
+            target.discard()
+            raise
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> DataLens:
+        """A trained run, from its ``release/`` alone.
+
+        Raises:
+            DataLensError: the folder holds no finished run, or a damaged one.
+        """
+        source = RunFolder.open(Path(folder))
+        facts = read_facts(source)
+        if not source.generator.is_file():
+            raise RunError(f"{folder}: the run has no generator yet; resume the training first")
+        loaded = cls(facts.config)
+        loaded._facts = facts
+        loaded._generator = read_generator(source.generator, facts)
+        loaded._ledger = Ledger.read(source.ledger)
+        loaded._source = source.root
+        return loaded
+
+
+def write_release(folder: RunFolder, model: DataLens) -> None:
+    """Write what a finished (or stopped) run shares besides ledger and settings."""
+    write_generator(folder.generator, model.generator)
+
+
+def _there(part: _Part | None) -> _Part:
+    if part is None:
+        raise RunError("nothing was trained yet: call fit, or load a run")
+    return part
