@@ -69,7 +69,7 @@ def threshold_loop(noisy_BD, num_teachers, vote_threshold):
 class PaperTeacherTwin(torch.nn.Module):
     """One teacher of the paper as a plain module: label planes really convolved, modules of PyTorch."""
 
-    def __init__(self, image_shape: tuple[int, int, int], num_classes: int, channels: int, units: int) -> None:
+    def __init__(self, image_shape: tuple[int, ...], num_classes: int, channels: int, units: int) -> None:
         super().__init__()
         self.num_classes = num_classes
         size, width = image_shape[1], image_shape[0]

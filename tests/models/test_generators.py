@@ -43,9 +43,10 @@ def test_sampling_depends_on_the_own_latent_and_label_only() -> None:
     net.eval()
     with torch.no_grad():
         whole, alone = net(z, labels), torch.cat([net(z[i : i + 1], labels[i : i + 1]) for i in range(40)])
-        other = net(z, (labels + 1) % 3)
+        other, moved = net(z, (labels + 1) % 3), net(z.roll(1, 0), labels)
     torch.testing.assert_close(whole, alone, rtol=0, atol=1e-6)
     assert float((whole - other).abs().max()) > 1e-5
+    assert float((whole - moved).abs().max()) > 1e-5
     assert torch.equal(whole, net(z, labels))
 
 

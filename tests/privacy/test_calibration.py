@@ -25,7 +25,10 @@ def test_noise_never_overshoots_and_uses_the_budget(kind, target):  # R21
 SLOW = pytest.mark.slow  # a noise tried costs a fraction of a second in dp-accounting
 
 
-@pytest.mark.parametrize("target", [pytest.param(0.1, marks=SLOW), 1.0, 8.0, pytest.param(50.0, marks=SLOW)])
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(0.1, marks=SLOW), 1.0, pytest.param(8.0, marks=SLOW), pytest.param(50.0, marks=SLOW)],
+)
 def test_noise_of_poisson_steps_never_overshoots(target):  # R21, q=.004 and T=1000
     noise = calibration.noise_for(PoissonGaussianEvent(0.004, 1.0), 1000, target, 1e-5, AccountantKind.RDP)
     epsilon = calibration.epsilon_for(PoissonGaussianEvent(0.004, noise), 1000, 1e-5, AccountantKind.RDP)

@@ -127,11 +127,13 @@ def test_every_cut_is_recognised_and_charged(tmp_path, no_sync):
         released = kinds[:whole].count("release")
         planned = "planned" in kinds[:whole]
         readable = Ledger.read(path)
+        assert readable.was_cut_off == is_cut
+        assert len(readable.events()) == released + (is_cut and planned)
+        if size % 13 and min(abs(size - end) for end in ends) > 2:
+            continue  # writing is tried around every end of a line and here and there between
         with Ledger.open(path) as opened:
             events = opened.events()
-            assert readable.was_cut_off == is_cut
             assert readable.events() == events
-            assert len(events) == released + (is_cut and planned)
             if is_cut and kinds[whole] == "release":  # the cut release is charged at least its own cost
                 assert events[-1].mu >= (SMALL, LARGE)[kinds[:whole].count("planned") - 1].mu
             if is_cut:
@@ -151,7 +153,8 @@ def test_a_crash_while_recovering_is_recovered_too(tmp_path, no_sync):
     path.write_bytes(cut)
     Ledger.open(path).close()
     recovered = path.read_bytes()
-    for size in range(len(cut), len(recovered)):
+    near = range(len(cut), len(cut) + 14)
+    for size in sorted({*near, *range(len(cut), len(recovered), 9), len(recovered) - 1}):
         path.write_bytes(recovered[:size])
         with Ledger.open(path) as opened:
             assert opened.events()[:-1] == (SMALL, SMALL)
@@ -206,17 +209,19 @@ def test_a_failing_flush_is_an_error_and_no_release(tmp_path, monkeypatch):
 
 
 def test_every_flipped_bit_is_noticed(tmp_path):
-    content = make(tmp_path / "whole").read_bytes()
+    with Ledger.create(tmp_path / "whole", {}) as ledger:
+        ledger.charge(LARGE)
+    content = (tmp_path / "whole").read_bytes()
     last = content[:-1].rfind(b"\n") + 1
     path = tmp_path / "flipped"
     for position in range(len(content)):
-        for bit in (position % 8,) if position < last else (0, 3, 6):
+        for bit in (position % 8,) if position < last else (0, 5):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
             path.write_bytes(damaged)
             if position == len(content) - 1:  # the last newline is gone: the same as a cut
                 assert Ledger.read(path).was_cut_off
-                assert len(Ledger.read(path).events()) == 3
+                assert Ledger.read(path).events() == (LARGE,)
                 continue
             with pytest.raises(LedgerError, match=r"line \d"):
                 Ledger.read(path)

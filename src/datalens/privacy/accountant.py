@@ -21,7 +21,7 @@ from datalens.privacy.events import Event, GaussianEvent, NoiseKind
 _SMALL_ORDERS: tuple[float, ...] = tuple(
     sorted(
         {
-            *(1 + float(gap) for gap in (0.01, 0.02, 0.035, *np.geomspace(0.05, 9.5, 56))),
+            *(1 + float(gap) for gap in (0.01, 0.02, 0.035, *np.geomspace(0.05, 9.5, 32))),
             *map(float, range(2, 65)),
         }
     )
@@ -204,9 +204,11 @@ def _invert(ideal: Callable[[float], float], epsilon: float) -> float:
     return math.exp(high)
 
 
-@lru_cache(maxsize=256)
-def _poisson_curve(sampling_probability: float, noise_multiplier: float) -> np.ndarray:
-    """Rényi divergences of one Poisson-sampled Gaussian step at POISSON_ORDERS.
+@lru_cache(maxsize=1024)
+def _poisson_curve(
+    sampling_probability: float, noise_multiplier: float, orders: tuple[float, ...]
+) -> np.ndarray:
+    """Rényi divergences of one Poisson-sampled Gaussian step at rising orders.
 
     dp-accounting up to order 64; above it the sum of integer orders (Mironov, Talwar and Zhang 2019, section
     3.3), which dp-accounting takes term by term.
@@ -217,18 +219,18 @@ def _poisson_curve(sampling_probability: float, noise_multiplier: float) -> np.n
     step = dp_accounting.PoissonSampledDpEvent(
         sampling_probability, dp_accounting.GaussianDpEvent(noise_multiplier)
     )
-    accountant = rdp.RdpAccountant(_SMALL_ORDERS, dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    small = [order for order in orders if order <= _SMALL_ORDERS[-1]]
+    large = [order for order in orders if order > _SMALL_ORDERS[-1]]
+    accountant = rdp.RdpAccountant(small, dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE)
     absl_logger = logging.getLogger("absl")
     level = absl_logger.level
-    absl_logger.setLevel(
-        logging.ERROR
-    )  # it reports every order whose series does not converge; those are infinite
+    absl_logger.setLevel(logging.ERROR)  # it reports each order whose series does not converge: infinite here
     try:
         accountant.compose(step)
     finally:
         absl_logger.setLevel(level)
-    large = [_integer_order(int(order), sampling_probability, noise_multiplier) for order in _LARGE_ORDERS]
-    curve = np.array([*accountant.rdp, *large], dtype=np.float64)
+    whole = [_integer_order(int(order), sampling_probability, noise_multiplier) for order in large]
+    curve = np.array([*accountant.rdp, *whole], dtype=np.float64)
     curve.setflags(write=False)
     return curve
 
@@ -259,16 +261,28 @@ def _warn_at_edge(totals: _Totals, delta: float, *, classic: bool) -> None:
 
 
 def _best_on_grid(totals: _Totals, delta: float, *, classic: bool) -> tuple[float, int]:
-    orders = np.array(POISSON_ORDERS)
-    curve = orders * (totals.mu**2 / 2)
-    for sampling_probability, noise_multiplier, count in totals.poisson:
-        curve = curve + count * _poisson_curve(sampling_probability, noise_multiplier)
-    curve = np.where(np.isnan(curve) | (curve < 0), np.inf, curve)
-    small = np.flatnonzero(-np.expm1(-curve) <= delta * delta)
-    if small.size and not classic:
-        return 0.0, int(small[0])
-    values = curve - math.log(delta) / (orders - 1)
-    if not classic:
-        values = values + np.log1p(-1 / orders) - np.log(orders) / (orders - 1)
+    """Epsilon and the place of the best order in POISSON_ORDERS, after a finer look between its
+    neighbours."""
+    values = _values_at(POISSON_ORDERS, totals, delta, classic=classic)
     best = int(np.argmin(values))
-    return max(0.0, float(values[best])), best
+    if values[best] <= 0 or best in (0, len(POISSON_ORDERS) - 1) or not math.isfinite(values[best]):
+        return max(0.0, float(values[best])), best
+    between = np.linspace(POISSON_ORDERS[best - 1], POISSON_ORDERS[best + 1], 15)[1:-1]
+    if POISSON_ORDERS[best + 1] > _SMALL_ORDERS[-1]:
+        between = np.unique(np.floor(between))  # above order 64 whole orders are fine enough
+    finer = _values_at(tuple(between.tolist()), totals, delta, classic=classic)
+    return max(0.0, float(min(values[best], finer.min()))), best
+
+
+def _values_at(orders: tuple[float, ...], totals: _Totals, delta: float, *, classic: bool) -> np.ndarray:
+    """Epsilon that each order gives; 0 where the order's divergence alone shows delta to be enough."""
+    order = np.array(orders)
+    curve = order * (totals.mu**2 / 2)
+    for sampling_probability, noise_multiplier, count in totals.poisson:
+        curve = curve + count * _poisson_curve(sampling_probability, noise_multiplier, orders)
+    curve = np.where(np.isnan(curve) | (curve < 0), np.inf, curve)
+    values = curve - math.log(delta) / (order - 1)
+    if classic:
+        return values
+    values = values + np.log1p(-1 / order) - np.log(order) / (order - 1)
+    return np.where(-np.expm1(-curve) <= delta * delta, 0.0, values)

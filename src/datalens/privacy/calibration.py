@@ -86,8 +86,8 @@ def noise_for(
     epsilon.
 
     Args:
-        event: an event whose noise is replaced, or a function from noise to event (where slack depends on
-        it). num_releases: how many of it, 1 or more.
+        event: an event whose noise is replaced, or a function from noise to event (for slack).
+        num_releases: how many of it, 1 or more.
         epsilon: target, above 0 and finite.
         delta: in (0, 1).
         accountant: conversion.

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
+from datalens.teachers.families import TeacherKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -28,14 +29,6 @@ class Section(BaseModel):
     """Base of all settings: frozen, no unknown names, no conversion of text to numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
-
-
-class TeacherKind(StrEnum):
-    """Which discriminators the teachers are; see :mod:`datalens.teachers`."""
-
-    PAPER = "paper"
-    LINEAR = "linear"
-    NEAREST = "nearest"
 
 
 class LatentLaw(StrEnum):
@@ -123,13 +116,15 @@ class Teachers(Section):
         kind: which discriminator.
         steps: optimiser steps of every teacher before it votes.
         first_steps: the same at the first generator step.
-        learning_rate: of the teachers' optimiser.
+        learning_rate: of the optimiser of teachers that train.
+        bandwidth: of kernel teachers: large for class means, small for the nearest record.
     """
 
-    kind: TeacherKind = TeacherKind.LINEAR
+    kind: TeacherKind = TeacherKind.KERNEL
     steps: Count = 2
     first_steps: Count = 10
     learning_rate: Positive = 1e-3
+    bandwidth: Positive = 1e4
 
     _kind = field_validator("kind", mode="before")(_enum(TeacherKind))
 

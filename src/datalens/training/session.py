@@ -21,8 +21,8 @@ from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import Student, StudentPlan
-from datalens.teachers import families
 from datalens.teachers.ensemble import Diagnostics, TeacherEnsemble
+from datalens.teachers.families import make_family
 from datalens.teachers.partition import Partition
 from datalens.teachers.shards import RecordShards
 from datalens.training.algorithm import Parts, generator_step, replayed_step
@@ -192,7 +192,13 @@ class Session:
             torch.from_numpy(partition.record_of_slot),
         )
         ensemble = TeacherEnsemble(
-            families.make_family(config.teachers, facts.image_shape, len(facts.classes)),
+            make_family(
+                config.teachers.kind,
+                facts.image_shape,
+                len(facts.classes),
+                learning_rate=config.teachers.learning_rate,
+                bandwidth=config.teachers.bandwidth,
+            ),
             shards,
             private,
             chunk_size=config.performance.chunk_size,

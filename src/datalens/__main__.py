@@ -1,0 +1,10 @@
+"""``python -m datalens``: the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from datalens.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

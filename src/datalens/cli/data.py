@@ -1,0 +1,128 @@
+"""``datalens data``: list, fetch and check data sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from datalens.cli.options import data_options, data_settings, json_option, quiet_option
+from datalens.cli.output import Output
+from datalens.cli.params import Once, Text
+from datalens.errors import DataError
+
+_root_option = click.option(
+    "--data-root", type=Text(), metavar="FOLDER", show_default="DATALENS_DATA, else a cache folder",
+    help="Where published sets lie.",
+)  # fmt: skip
+
+
+@click.group(short_help="List, fetch and check data sets.")
+def data() -> None:
+    """Data sets: the published ones by name, your own by path.
+
+    \b
+    datalens data list
+    datalens data fetch mnist
+    datalens data check scans/
+    """
+
+
+@data.command("list", cls=Once)
+@_root_option
+@json_option
+def list_command(data_root: str | None, json_target: str | None) -> None:
+    """List the sources that have a name, and whether they are on this machine."""
+    from datalens.data import check, list_sources
+
+    output = Output(json_target)
+    rows = []
+    for source in list_sources():
+        found = [str(file.status) for file in check(source.name, data_root)]
+        state = "drawn" if not source.needs_fetch else "here" if set(found) == {"ok"} else "to be fetched"
+        if "damaged" in found:
+            state = "damaged"
+        rows.append((source.name, state, source.title, source.classes))
+    output.finish(
+        {"sources": [{"name": n, "state": s, "title": t, "classes": list(c)} for n, s, t, c in rows]}
+    )  # fmt: skip
+    output.table(("name", "state", "what it is"), [row[:3] for row in rows])
+    output.say("besides these: a folder with one sub-folder a class, or an .npz file with x and y")
+
+
+@data.command("fetch", cls=Once)
+@click.argument("name", type=Text())
+@_root_option
+@quiet_option
+@json_option
+def fetch_command(name: str, data_root: str | None, quiet: bool, json_target: str | None) -> None:
+    """Bring the published set NAME onto this machine and verify every file.
+
+    A set that is complete is left alone, without any network.
+    """
+    from datalens.data import fetch
+
+    output = Output(json_target, quiet=quiet)
+    report = fetch(name, data_root, tell=output.say)
+    output.finish(
+        {"name": report.name, "folder": str(report.folder), "way": report.way, "failed": list(report.failed)}
+    )
+    output.say(f"{report.name}: complete in {report.folder} ({report.way})")
+
+
+@data.command("check", cls=Once)
+@click.argument("source", type=Text())
+@data_options
+@quiet_option
+@json_option
+def check_command(source: str, quiet: bool, json_target: str | None, **options: Any) -> None:
+    """Look at every file of SOURCE, then read it as `datalens train` would.
+
+    What is printed comes from the data: it is for their owner. A damaged or missing file: exit status 2.
+    """
+    from datalens.data import check
+
+    output = Output(json_target, quiet=quiet)
+    files = check(source, options["data_root"])
+    bad = [file for file in files if file.status != "ok"]
+    splits = [] if bad and not options["skip_damaged"] else _read_splits(source, options)
+    output.finish(
+        {
+            "source": source,
+            "ok": not bad,
+            "files": [{"file": file.file, "status": str(file.status), "found": file.found} for file in files],
+            "splits": splits,
+        }
+    )
+    shown = files if len(files) <= 8 else bad[:20]
+    if shown:
+        output.table(("file", "status", "found"), [(f.file, str(f.status), f.found or "") for f in shown])
+    for split in splits:
+        output.say(
+            f"{split['split']}: {split['records']} images of {'x'.join(map(str, split['shape']))}, "
+            f"{len(split['classes'])} classes, {split['repeated']} exact repeats"
+        )
+    if bad:
+        raise DataError(
+            f"{source}: {len(bad)} of {len(files)} files are missing or damaged, the first {bad[0].file} "
+            f"({bad[0].status}); fetch, mend or remove them"
+        )
+
+
+def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+    from datalens.data import available_splits, find_exact_duplicates, load
+
+    found = []
+    for split in available_splits(source):
+        images = load(source, split=split, **data_settings(options))  # type: ignore[arg-type]
+        found.append(
+            {
+                "split": split,
+                "records": images.num_records,
+                "shape": list(images.image_shape),
+                "classes": list(images.classes),
+                "repeated": find_exact_duplicates(images.images).num_extra,
+                "notes": list(images.notes),
+            }
+        )
+    return found

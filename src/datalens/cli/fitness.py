@@ -1,0 +1,53 @@
+"""What must be said last about a run that is not fit for publication, or not finished."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from datalens.privacy.events import NoiseKind
+
+if TYPE_CHECKING:
+    from datalens.training.config import Config
+    from datalens.training.synthesizer import DataLens
+
+
+def unfit_line(config: Config) -> str | None:
+    """The line that ends a command about such a run; None where the guarantee may be published."""
+    privacy = config.privacy
+    if privacy.noise is NoiseKind.NONE:
+        return "NO GUARANTEE: trained without noise; this release is not fit for publication"
+    reasons = []
+    if privacy.insecure_seed is not None:
+        reasons.append("its noise comes from an insecure seed")
+    if privacy.noise is NoiseKind.CONTINUOUS:
+        reasons.append("its noise is floating point")
+    return f"NOT FIT FOR PUBLICATION: {' and '.join(reasons)}; for experiments only" if reasons else None
+
+
+def steps_charged(model: DataLens) -> int:
+    """Releases that the run's ledger holds."""
+    return sum(getattr(event, "count", 1) for event in model.ledger.events())
+
+
+def run_summary(model: DataLens) -> dict[str, Any]:
+    """What a run promises and spent, for the JSON of every verb."""
+    from datalens.privacy.budget import authorisations
+
+    config, facts = model.config, model.facts
+    authorised = authorisations(model.ledger)[-1].authorisation
+    return {
+        "recipe": config.recipe,
+        "is_private": config.privacy.is_private,
+        "publishable": model.is_publishable,
+        "epsilon_authorised": authorised.guarantee(),
+        "epsilon_spent": model.epsilon(config.privacy.delta),
+        "delta": config.privacy.delta,
+        "accountant": str(config.privacy.accountant),
+        "noise": str(config.privacy.noise),
+        "noise_stddev": facts.noise_stddev,
+        "steps": steps_charged(model),
+        "num_steps": facts.num_steps,
+        "num_teachers": config.voting.num_teachers,
+        "classes": list(facts.classes),
+        "image_shape": list(facts.image_shape),
+    }

@@ -1,0 +1,106 @@
+"""The entry point: verbs are imported when they are asked for, and every mistake becomes one line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from datalens.cli.problems import MISTAKE, explain
+from datalens.version import __version__
+
+VERBS = {
+    "train": ("datalens.cli.train:train", "Train a generator on sensitive images."),
+    "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
+    "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run: train on synthetic, test on real."),
+    "privacy": ("datalens.cli.privacy:privacy", "Cost and plan, without any data."),
+    "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs are imported only when used, so that ``--help`` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise click.UsageError(f"no command {args[0]!r}; {hint}known: {', '.join(VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Every command takes --json FILE (or - for standard output). A mistake exits with status 2.",
+)
+@click.version_option(__version__, prog_name="datalens", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Differentially private image generators: sensitive images in, a generator that may be shared out.
+
+    \b
+    datalens data fetch mnist
+    datalens train mnist --out runs/mnist --epsilon 1
+    datalens sample runs/mnist --num-samples 10000 --out samples.npz
+    datalens evaluate runs/mnist --data mnist
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0, 2 for a user's mistake, 130 after Ctrl-C."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = cli.main(
+                args=None if argv is None else list(argv), prog_name="datalens", standalone_mode=False
+            )
+            sys.stdout.flush()
+            return status if isinstance(status, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("error: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has left; nothing may complain about it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        line = explain(error)
+        if line is None:
+            raise
+        click.echo(f"error: {line}", err=True)
+        return MISTAKE
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

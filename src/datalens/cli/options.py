@@ -1,0 +1,77 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from datalens.cli.params import Classes, ImageSize, Range, Text, Whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DATA_OPTIONS = ("data_root", "classes", "value_range", "image_size", "channels", "layout", "skip_damaged")
+
+
+def json_option(function: F) -> F:
+    """``--json``."""
+    return click.option(
+        "--json",
+        "json_target",
+        type=Text(),
+        metavar="FILE|-",
+        help="Write the answer as JSON; - for stdout alone.",
+    )(function)
+
+
+def quiet_option(function: F) -> F:
+    """``--quiet``."""
+    return click.option("--quiet", "-q", is_flag=True, help="Say only warnings and errors.")(function)
+
+
+def data_options(function: F) -> F:
+    """How a source is read; see :func:`datalens.data.load`."""
+    for option in reversed(
+        [
+            click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.",
+                         show_default="DATALENS_DATA, else a cache folder"),
+            click.option("--classes", type=Classes(), metavar="Y|A,B,C", show_default="read off the data",
+                         help="The public class list of a folder or .npz: how many, or their names."),
+            click.option("--value-range", type=Range(), metavar="LOW..HIGH",
+                         help="Black and white of .npz pixels that are not uint8, such as 0..1 or -1..1."),
+            click.option("--image-size", type=ImageSize(), metavar="S|HxW", help="Scale every image to this."),
+            click.option("--channels", type=Whole(), metavar="1|3", help="Folders: make all images grey or colour."),
+            click.option("--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of an .npz whose shape fits both."),
+            click.option("--skip-damaged", is_flag=True, help="Folders: leave damaged files out."),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def data_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The given data options as keyword arguments of :func:`datalens.data.load`."""
+    given = {name: options[name] for name in DATA_OPTIONS if options.get(name) not in (None, False)}
+    if "data_root" in given:
+        given["root"] = given.pop("data_root")
+    return given
+
+
+def data_words(options: dict[str, Any]) -> list[str]:
+    """The given data options as words of a command line, to be typed again."""
+    words: list[str] = []
+    for name in DATA_OPTIONS:
+        value = options.get(name)
+        if value in (None, False):
+            continue
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif name == "value_range":
+            words += [option, f"{value[0]:g}..{value[1]:g}"]
+        elif isinstance(value, tuple):
+            words += [option, ("x" if name == "image_size" else ",").join(str(item) for item in value)]
+        else:
+            words += [option, str(value)]
+    return words

@@ -1,0 +1,123 @@
+"""Where words and numbers go: people read standard output, machines a JSON file or standard output instead."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from datalens.errors import RunError
+from datalens.training.files import write_json
+
+STDOUT = "-"
+
+
+class Output:
+    """One command's answer.
+
+    Args:
+        json_target: a file, ``-`` for standard output (words then go to standard error), or None.
+        quiet: say only warnings and what must not be missed.
+
+    Raises:
+        RunError: the JSON file cannot be written there; raised before any work.
+    """
+
+    def __init__(self, json_target: str | None = None, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.warnings: list[str] = []
+        self._target = json_target
+        self._words_to_stderr = json_target == STDOUT
+        if json_target not in (None, STDOUT):
+            check_file_target(Path(json_target), "--json")
+
+    def say(self, text: str) -> None:
+        """One line for people, unless quiet."""
+        if not self.quiet:
+            click.echo(text, err=self._words_to_stderr)
+
+    def insist(self, text: str) -> None:
+        """One line for people, also where quiet."""
+        click.echo(text, err=self._words_to_stderr)
+
+    def warn(self, text: str) -> None:
+        """One line on standard error, also where quiet; repeated in the JSON."""
+        self.warnings.append(text)
+        click.echo(f"warning: {text}", err=True)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+        """A table: ruled on a terminal, plain aligned columns elsewhere."""
+        if self.quiet:
+            return
+        stream = sys.stderr if self._words_to_stderr else sys.stdout
+        if stream.isatty():
+            _rich_table(stream, columns, rows, title)
+            return
+        if title:
+            self.say(title)
+        widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
+        for row in (columns, *rows):
+            self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    def finish(self, answer: dict[str, Any]) -> None:
+        """The answer for machines, if it was asked for; infinite and undefined numbers become null."""
+        if self._target is None:
+            return
+        value = _plain({**answer, "warnings": self.warnings})
+        if self._target == STDOUT:
+            click.echo(json.dumps(value, indent=2, allow_nan=False))
+        else:
+            write_json(Path(self._target), value)
+
+
+def check_file_target(path: Path, option: str) -> None:
+    """Refuse early a file that could not be written later.
+
+    Raises:
+        RunError: its folder is missing or closed, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise RunError(f"{option} {path}: is a folder; give the name of a file")
+    check_parent(path, option)
+
+
+def check_parent(path: Path, option: str) -> None:
+    """Refuse early a target whose folder is missing or closed.
+
+    Raises:
+        RunError: says which folder.
+    """
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise RunError(f"{option} {path}: there is no folder {parent}; make it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise RunError(f"{option} {path}: the folder {parent} is not writable; permit it or choose another")
+
+
+def _rich_table(stream: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(file=stream).print(table)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,185 @@
+"""Commands and values that take no liberties: a repeated option or an odd number is refused, not guessed."""
+
+from __future__ import annotations
+
+import math
+import re
+from enum import StrEnum
+from typing import Any
+
+import click
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class Once(click.Command):
+    """A command whose options may each be given once."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param in order:
+            if isinstance(param, click.Option) and not param.is_eager and order.count(param) > 1:
+                name = max(param.opts, key=len)
+                raise click.UsageError(f"{name} is given more than once; give it once", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Whole(click.ParamType):
+    """A whole number in plain digits, from ``low`` on."""
+
+    name = "integer"
+
+    def __init__(self, low: int = 1) -> None:
+        self.low = low
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not _WHOLE.fullmatch(value):
+            self.fail(
+                f"{value!r:.60} is not a whole number; give plain digits, such as {self.low + 100}",
+                param,
+                ctx,
+            )
+        number = int(value)
+        if number < self.low:
+            self.fail(f"{number} is too small; give {self.low} or more", param, ctx)
+        return number
+
+
+class Number(click.ParamType):
+    """A finite number, within bounds that are themselves allowed or not.
+
+    Args:
+        low: smallest.
+        high: largest.
+        above: whether ``low`` itself is refused.
+        below: whether ``high`` itself is refused.
+        anything: take every value that is a number at all, also nan and inf (checked later, with more to say).
+    """
+
+    name = "number"
+
+    def __init__(
+        self,
+        low: float = -math.inf,
+        high: float = math.inf,
+        *,
+        above: bool = False,
+        below: bool = False,
+        anything: bool = False,
+    ) -> None:
+        self.low, self.high, self.above, self.below, self.anything = low, high, above, below, anything
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        if self.anything and value.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            return float(value)
+        if not _NUMBER.fullmatch(value):
+            self.fail(
+                f"{value!r:.60} is not a number; give one such as 0.5 or 1e-5{self._rule()}", param, ctx
+            )
+        number = float(value)
+        if self.anything:
+            return number
+        too_low = number < self.low or (self.above and number == self.low)
+        too_high = number > self.high or (self.below and number == self.high)
+        if too_low or too_high or not math.isfinite(number):
+            self.fail(f"{value:.60} is out of range; give a finite number{self._rule()}", param, ctx)
+        return number
+
+    def _rule(self) -> str:
+        low = "" if self.low == -math.inf else f" {'above' if self.above else 'from'} {self.low:g}"
+        high = "" if self.high == math.inf else f" {'and below' if self.below else 'to'} {self.high:g}"
+        return low + high
+
+
+class Kind(click.ParamType):
+    """One name of a closed list; the first word of a name will do (``discrete`` for ``discrete-gaussian``)."""
+
+    name = "kind"
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        self.kind = kind
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self.kind)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> StrEnum:
+        for member in self.kind:
+            if value == member:
+                return member
+        starts = [member for member in self.kind if str(member).split("-")[0] == value]
+        if len(starts) == 1:
+            return starts[0]
+        self.fail(f"{value!r:.60} is unknown; known: {', '.join(self.kind)}", param, ctx)
+
+
+class Text(click.ParamType):
+    """Text that is not empty."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip() or "\0" in value:
+            self.fail("is empty; give a value, or leave it out", param, ctx)
+        return value
+
+
+class Classes(click.ParamType):
+    """The public class list: how many, or names with commas between."""
+
+    name = "classes"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | tuple[str, ...]:
+        if not isinstance(value, str):
+            return value
+        if re.fullmatch(r"[0-9]{1,6}", value):
+            if int(value) < 1:
+                self.fail("0 is too small; give how many classes there are, or their names", param, ctx)
+            return int(value)
+        names = tuple(name.strip() for name in value.split(","))
+        if "" in names or len(set(names)) < len(names):
+            self.fail(f"{value!r:.60} must name each class once and none emptily; give A,B,C", param, ctx)
+        return names
+
+
+class ImageSize(click.ParamType):
+    """``28`` or ``HEIGHTxWIDTH``."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | tuple[int, int]:
+        if not isinstance(value, str):
+            return value
+        match = re.fullmatch(r"([1-9][0-9]{0,4})(?:x([1-9][0-9]{0,4}))?", value)
+        if match is None:
+            self.fail(f"{value!r:.60} is not a size; give 28, or HEIGHTxWIDTH such as 28x32", param, ctx)
+        return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
+
+
+class Range(click.ParamType):
+    """``BLACK..WHITE``, such as ``0..1``."""
+
+    name = "range"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        if not isinstance(value, str):
+            return value
+        ends = re.split(r"\.\.|,", value)
+        if len(ends) != 2 or not all(_NUMBER.fullmatch(end.strip()) for end in ends):
+            self.fail(
+                f"{value!r:.60} is not a range; give BLACK..WHITE such as 0..1, -1..1 or 0..255", param, ctx
+            )
+        low, high = (float(end) for end in ends)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            self.fail(f"{value!r:.60} must be finite, the lower first; give such as 0..1", param, ctx)
+        return low, high

@@ -1,0 +1,68 @@
+"""How far a command is: live on a terminal, a few plain lines elsewhere, nothing where quiet."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from datalens.training.session import Progress
+
+PLAIN_LINES = 4
+
+
+class TrainingProgress:
+    """Shows steps, epsilon spent and remaining, and the time left, on standard error."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = not quiet and sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+        self._told = 0
+        self.last: Progress | None = None
+
+    def __enter__(self) -> TrainingProgress:
+        if self._live:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("step"),
+                MofNCompleteColumn(),
+                BarColumn(),
+                TextColumn("{task.description}"),
+                TimeRemainingColumn(elapsed_when_finished=True),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("preparing", total=None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def tell(self, progress: Progress) -> None:
+        """Take the state after a step."""
+        self.last = progress
+        text = epsilon_text(progress)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=progress.step, total=progress.num_steps, description=text)
+        elif not self._quiet and progress.step * PLAIN_LINES >= (self._told + 1) * progress.num_steps:
+            self._told = progress.step * PLAIN_LINES // progress.num_steps
+            click.echo(f"step {progress.step} of {progress.num_steps}, {text}", err=True)
+
+
+def epsilon_text(progress: Progress) -> str:
+    """Epsilon spent and remaining, as text."""
+    if not math.isfinite(progress.epsilon):
+        return "no guarantee"
+    left = max(0.0, progress.epsilon - progress.epsilon_spent)
+    return f"epsilon {progress.epsilon_spent:.4g} spent, {left:.4g} left"

@@ -1,0 +1,122 @@
+"""One run's settings from a recipe, a TOML file and options; the later win, and what is left out changes nothing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from datalens import recipes
+from datalens.errors import ConfigError
+from datalens.privacy.budget import rounded_up
+from datalens.privacy.calibration import smallest_epsilon
+from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.training.config import Config, parse_config, read_toml
+
+DEFAULT_RECIPE = "mnist-quick"
+RECIPE_OF_SOURCE = {"fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
+CUSTOM = "custom"
+SETTING_OF_OPTION = {
+    "epsilon": ("privacy", "epsilon"),
+    "delta": ("privacy", "delta"),
+    "accountant": ("privacy", "accountant"),
+    "noise": ("privacy", "noise"),
+    "insecure_seed": ("privacy", "insecure_seed"),
+    "num_records": ("privacy", "num_records"),
+    "public_record_count": ("privacy", "record_count_is_public"),
+    "num_teachers": ("voting", "num_teachers"),
+    "top_k": ("voting", "top_k"),
+    "noise_stddev": ("voting", "noise_stddev"),
+    "vote_threshold": ("voting", "vote_threshold"),
+    "batch_size": ("voting", "batch_size"),
+    "num_steps": ("voting", "num_steps"),
+    "device": ("performance", "device"),
+    "chunk_size": ("performance", "chunk_size"),
+}
+
+
+def build_config(
+    recipe: str | None, config_file: str | None, options: dict[str, Any], source: str = ""
+) -> Config:
+    """Settings of a new run.
+
+    Args:
+        recipe: its name; None for the one that the file names, else the quick one that suits the source.
+        config_file: a TOML file with a table a section, or None.
+        options: option name -> value, None where it was not given; see SETTING_OF_OPTION.
+        source: name or path of the data.
+
+    Raises:
+        ConfigError: one line that names the setting, its value, the rule and the remedy.
+    """
+    changes = {} if config_file is None else _file_changes(Path(config_file))
+    usual = RECIPE_OF_SOURCE.get(source, DEFAULT_RECIPE)
+    named = recipe if recipe is not None else changes.get("recipe", usual)
+    changes.pop("recipe", None)
+    for option, (section, name) in SETTING_OF_OPTION.items():
+        if options.get(option) not in (None, False):
+            changes.setdefault(section, {})[name] = options[option]
+    base = _base(named, changes.get("privacy", {}).get("epsilon"))
+    settings = base.model_dump()
+    for section, values in changes.items():
+        settings[section].update(values)
+    _lift_recipe_limits(settings, changes)
+    _check_epsilon(settings)
+    return parse_config(settings)
+
+
+def _file_changes(path: Path) -> dict[str, Any]:
+    changes = read_toml(path)
+    known = list(Config.model_fields)
+    for section, values in changes.items():
+        if section not in known:
+            raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
+        if section == "recipe":
+            if not isinstance(values, str):
+                raise ConfigError(f"--config {path}: recipe is {values!r}, but must be a name in quotes")
+        elif not isinstance(values, dict):
+            raise ConfigError(f"--config {path}: {section} is {values!r:.60}; write a table [{section}]")
+    try:
+        parse_config({name: values for name, values in changes.items() if name != "recipe"})
+    except ConfigError as error:
+        if "epsilon" not in str(error):  # of epsilon there is more to say later
+            raise ConfigError(f"--config {path}: {error}") from None
+    return {name: dict(values) if isinstance(values, dict) else values for name, values in changes.items()}
+
+
+def _base(name: str, epsilon: Any) -> Config:
+    if name == CUSTOM:
+        return Config()
+    if name not in recipes.RECIPES:
+        raise ConfigError(f"recipe {name!r} is unknown; known: {', '.join(recipes.RECIPES)}, {CUSTOM}")
+    if isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf:
+        return recipes.by_name(name, epsilon=float(epsilon))
+    return recipes.by_name(name)
+
+
+def _lift_recipe_limits(settings: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Where there is no noise, a recipe's own noise level has no meaning and is dropped."""
+    asked = changes.get("voting", {})
+    if settings["privacy"]["noise"] == NoiseKind.NONE and "noise_stddev" not in asked:
+        settings["voting"]["noise_stddev"] = None
+
+
+def _check_epsilon(settings: dict[str, Any]) -> None:
+    """Refuse an epsilon that is no budget, naming the smallest that pays for one step."""
+    epsilon = settings["privacy"]["epsilon"]
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        return  # the settings say what is wrong with its type
+    settings["privacy"]["epsilon"] = float(epsilon)
+    if math.isfinite(epsilon) and epsilon > 0:
+        return
+    config = parse_config({**settings, "privacy": {**settings["privacy"], "epsilon": 1.0}})
+    voting, privacy = config.voting, config.privacy
+    if voting.noise_stddev is None or not privacy.is_private:
+        remedy = "use a value such as 1"
+    else:
+        event = GaussianEvent(
+            2 * math.sqrt(voting.top_k * voting.batch_size), voting.noise_stddev, 1, privacy.noise
+        )
+        least = rounded_up(smallest_epsilon(event, privacy.delta, privacy.accountant))
+        remedy = f"the smallest that pays for one step here is {least}"
+    raise ConfigError(f"epsilon = {epsilon:g}: must be above 0 and finite; {remedy}")

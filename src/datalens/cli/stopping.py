@@ -1,0 +1,54 @@
+"""Ctrl-C and a termination request: the step in progress ends, then the run is saved."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+import click
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """Notes the first signal instead of dying of it; a second one interrupts at once.
+
+    Attributes:
+        signal_number: the signal that came, or None.
+        was_obeyed: whether the training asked and was told to stop.
+    """
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self.was_obeyed = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> bool:
+        """Whether to stop before the next step."""
+        self.was_obeyed = self.signal_number is not None
+        return self.was_obeyed
+
+    @property
+    def exit_status(self) -> int:
+        """128 plus the signal's number, as shells have it: 130 for Ctrl-C."""
+        return 128 + (self.signal_number or signal.SIGINT)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.signal_number is not None:
+            raise KeyboardInterrupt
+        self.signal_number = number
+        click.echo("stopping after this step; once more to stop at once", err=True)

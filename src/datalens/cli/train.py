@@ -1,0 +1,241 @@
+"""``datalens train``: sensitive images in, a run with a generator that may be shared out."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from datalens.cli.options import data_options, data_settings, data_words, json_option, quiet_option
+from datalens.cli.output import Output, check_parent
+from datalens.cli.params import Kind, Number, Once, Text, Whole
+from datalens.cli.progress import TrainingProgress
+from datalens.cli.stopping import StopRequest
+from datalens.errors import ConfigError, RunError
+from datalens.privacy.accountant import AccountantKind
+from datalens.privacy.events import NoiseKind
+
+if TYPE_CHECKING:
+    from datalens.data.images import LabelledImages
+    from datalens.training.config import Config
+    from datalens.training.synthesizer import DataLens
+
+_RECIPES = "the recipe's"
+_OF_NEW_RUNS = ["out", "recipe", "config_file", "epsilon", "delta", "num_teachers", "top_k", "noise_stddev", "vote_threshold", "batch_size", "num_steps", "accountant", "noise", "insecure_seed", "device", "chunk_size", "num_records", "public_record_count"]
+
+
+@click.command(cls=Once, short_help="Train a generator on sensitive images.")
+@click.argument("source", type=Text())
+@click.option("--out", type=Text(), metavar="RUN", help="A new folder for the run.")
+@click.option(
+    "--resume", type=Text(), metavar="RUN", help="Go on with an interrupted run, with the same data."
+)
+@click.option(
+    "--recipe",
+    type=Text(),
+    metavar="NAME",
+    show_default="the quick one that suits SOURCE",
+    help="mnist-quick, fashion-quick, shapes-quick, mnist-paper, fashion-paper or custom.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=Text(),
+    metavar="FILE.toml",
+    help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance].",
+)
+@click.option(
+    "--epsilon", type=Number(anything=True), help="The most that may be spent.", show_default=_RECIPES
+)
+@click.option("--delta", type=Number(0, 1, above=True, below=True), show_default="1e-05")
+@click.option(
+    "--num-teachers", type=Whole(), show_default=_RECIPES, help="Each owns a disjoint part of the records."
+)
+@click.option("--top-k", type=Whole(), show_default=_RECIPES, help="Votes of a teacher on an image.")
+@click.option(
+    "--noise-stddev",
+    type=Number(0, above=True),
+    show_default="the least that --num-steps allows",
+    help="In votes.",
+)
+@click.option(
+    "--vote-threshold",
+    type=Number(0, 1),
+    show_default=_RECIPES,
+    help="Fraction of the teachers that a noisy vote must reach.",
+)
+@click.option("--batch-size", type=Whole(2), show_default=_RECIPES, help="Images voted on in one step.")
+@click.option("--num-steps", type=Whole(), show_default="the recipe's, else all that epsilon allows")
+@click.option("--accountant", type=Kind(AccountantKind), show_default="exact", help="How epsilon is counted.")
+@click.option(
+    "--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED), help="The first word will do."
+)
+@click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
+@click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
+@click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
+@click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
+@click.option("--chunk-size", type=Whole(), show_default="200", help="Teachers handled at once.")
+@data_options
+@quiet_option
+@json_option
+def train(source: str, **options: Any) -> int:
+    """Train a generator on SOURCE: mnist, fashion-mnist, shapes, a folder with a sub-folder a class, or an .npz.
+
+    Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the step,
+    saves the run, says how to resume, and exits with status 130. With --resume all settings are the run's own.
+
+    \b
+    datalens train mnist --out runs/mnist --epsilon 1
+    datalens train scans/ --out runs/scans --num-records 60000 --num-teachers 2000 --epsilon 2
+    datalens train mnist --resume runs/mnist
+    """  # fmt: skip
+    output = Output(options["json_target"], quiet=options["quiet"])
+    started = time.monotonic()
+    if options["resume"] is not None:
+        _refuse_settings(options)
+        run = Path(options["resume"])
+        _require_resumable(run)
+    else:
+        if options["out"] is None:
+            raise ConfigError(
+                "--out is missing: give a new folder for the run (or --resume and a run's folder)"
+            )
+        run = Path(options["out"])
+        _require_new(run)
+    model, stop = _work(source, run, options, output)
+    _report(model, run, source, options, output, stop, time.monotonic() - started)
+    return stop.exit_status if stop.was_obeyed else 0
+
+
+def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tuple[DataLens, StopRequest]:
+    """Check all that can be checked without data, read them, then train."""
+    from datalens.cli.settings import build_config
+    from datalens.data import load
+
+    is_new = options["resume"] is None
+    config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
+    if config is not None:
+        require_device(config.performance.device)
+    data = load(source, split="train", **data_settings(options))
+    for note in data.notes:
+        output.warn(note)
+    if config is not None:
+        _check_plan(config, data, output)
+    from datalens.training.synthesizer import DataLens
+
+    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
+        try:
+            if config is None:
+                return DataLens.resume(run, data, tell=progress.tell, stop=stop), stop
+            return DataLens(config).fit(data, out=run, tell=progress.tell, stop=stop), stop
+        except KeyboardInterrupt:
+            known = (run / "release" / "config.json").is_file()
+            remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
+            click.echo(f"error: interrupted{remedy}", err=True)
+            raise click.exceptions.Exit(130) from None
+
+
+def _check_plan(config: Config, data: LabelledImages, output: Output) -> None:
+    """Refuse a plan that cannot be paid or that leaves no signal; say what it is otherwise."""
+    from datalens.privacy.budget import delta_warning
+    from datalens.privacy.signal import require_signal
+    from datalens.training.plan import plan_releases
+    from datalens.training.session import declared_records
+
+    channels, height, width = data.image_shape
+    plan = plan_releases(config, channels * height * width)
+    num_records = declared_records(config, data)
+    voting, privacy = config.voting, config.privacy
+    signal = require_signal(voting.num_teachers, plan.noise_stddev, voting.vote_threshold)
+    warning = delta_warning(privacy.delta, num_records)
+    if warning is not None and privacy.is_private:
+        output.warn(warning)
+    promise = (
+        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
+    )
+    output.say(
+        f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
+        f"{voting.batch_size} images, noise {plan.noise_stddev:g} votes"
+    )
+    output.say(
+        f"signal: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
+        f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.0%}"
+    )
+
+
+def _report(
+    model: DataLens,
+    run: Path,
+    source: str,
+    options: dict[str, Any],
+    output: Output,
+    stop: StopRequest,
+    seconds: float,
+) -> None:
+    from datalens.cli.fitness import run_summary, unfit_line
+
+    summary = run_summary(model)
+    last = unfit_line(model.config)
+    output.finish(
+        {"run": str(run), "status": "stopped" if stop.was_obeyed else "finished", **summary, "seconds": seconds,
+         "note": last}
+    )  # fmt: skip
+    if summary["is_private"]:
+        output.say(
+            f"epsilon {summary['epsilon_spent']:.4g} spent of {summary['epsilon_authorised']:.4g} authorised at "
+            f"delta {summary['delta']:g} ({summary['accountant']} accountant), {summary['steps']} of "
+            f"{summary['num_steps']} steps, {seconds:.0f} s"
+        )
+    if stop.was_obeyed:
+        output.insist(f"stopped early and saved; {_how_to_resume(source, run, options)}")
+    else:
+        output.say(f"to share: {run / 'release'}; never to share: {run / 'private'}")
+        where = shlex.quote(str(run))
+        output.say(f"next: datalens sample {where} --num-samples 10000 --out samples.npz")
+    if last is not None:
+        output.insist(last)
+
+
+def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
+    words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
+    return f"resume with: {shlex.join(words)}"
+
+
+def _refuse_settings(options: dict[str, Any]) -> None:
+    for name in _OF_NEW_RUNS:
+        if options[name] not in (None, False):
+            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
+            raise ConfigError(f"{option} {options[name]}: a resumed run keeps its own settings; leave it out")
+
+
+def _require_new(run: Path) -> None:
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise RunError(f"--out {run}: exists already; choose another, or go on with that run by --resume")
+    above = run
+    while not above.parent.exists():
+        above = above.parent
+    check_parent(above, "--out")
+
+
+def _require_resumable(run: Path) -> None:
+    from datalens.training.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    if not folder.private.is_dir():
+        raise RunError(
+            f"--resume {run}: its private/ is gone, so it cannot go on; sampling needs only release/"
+        )
+
+
+def require_device(name: str) -> None:
+    """Refuse a device that cannot compute here."""
+    import torch
+
+    try:
+        torch.ones(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError, ValueError) as error:
+        reason = " ".join(str(error).split()).split(". ")[0]
+        raise ConfigError(f"--device {name}: cannot be used here ({reason:.100}); use cpu") from None

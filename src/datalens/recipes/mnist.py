@@ -1,0 +1,57 @@
+"""MNIST and Fashion-MNIST: the paper's settings, and quick ones for two processor cores."""
+
+from __future__ import annotations
+
+from datalens.training.config import Config, parse_config
+
+
+def mnist_quick(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
+    """Compact kernel teachers: minutes on two cores. Not the paper's discriminator."""
+    return parse_config(
+        {
+            "recipe": "mnist-quick",
+            "privacy": {"epsilon": float(epsilon), "delta": delta},
+            "voting": {"num_teachers": 4000, "top_k": 200, "num_steps": 149},
+            "teachers": {"kind": "kernel", "bandwidth": 1e4, "steps": 1, "first_steps": 1},
+            "student": {"learning_rate": 1e-3},
+        }
+    )
+
+
+def fashion_quick(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
+    """As :func:`mnist_quick`, for Fashion-MNIST."""
+    return mnist_quick(epsilon, delta).replace(recipe="fashion-quick")
+
+
+def mnist_paper(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
+    """The paper's networks and settings for MNIST, with exact accounting.
+
+    Source: paper, Section 5 and Appendix; paper-facts "Settings of the paper".
+    """
+    small = epsilon < 10
+    return parse_config(
+        {
+            "recipe": "mnist-paper",
+            "privacy": {"epsilon": float(epsilon), "delta": delta},
+            "voting": {
+                "num_teachers": 4000,
+                "shard_size": 15,
+                "batch_size": 15,
+                "top_k": 200 if small else 350,
+                "noise_stddev": 5000.0 if small else 900.0,
+                "vote_threshold": 0.7 if small else 0.2,
+            },
+            "teachers": {"kind": "paper", "steps": 2, "first_steps": 10, "learning_rate": 1e-3},
+            "student": {"latent_dim": 50, "learning_rate": 1e-3, "step_size": 1e-3},
+        }
+    )
+
+
+def fashion_paper(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
+    """The paper's networks and settings for Fashion-MNIST, with exact accounting."""
+    small = epsilon < 10
+    return mnist_paper(epsilon, delta).replace(
+        recipe="fashion-paper",
+        voting__vote_threshold=0.9 if small else 0.27,
+        student__latent_dim=50 if small else 64,
+    )
