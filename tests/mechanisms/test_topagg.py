@@ -215,7 +215,7 @@ def test_sums_of_invalid_votes_are_not_released(tally: torch.Tensor) -> None:
         ("noise_stddev", math.nan),
         ("noise_stddev", math.inf),
         ("vote_threshold", -0.1),
-        ("vote_threshold", 1.1),
+        ("vote_threshold", math.inf),
         ("vote_threshold", math.nan),
     ],
 )

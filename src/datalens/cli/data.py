@@ -12,9 +12,12 @@ from datalens.cli.params import Once, Text
 from datalens.errors import DataError
 
 _root_option = click.option(
-    "--data-root", type=Text(), metavar="FOLDER", show_default="DATALENS_DATA, else a cache folder",
+    "--data-root",
+    type=Text(),
+    metavar="FOLDER",
+    show_default="DATALENS_DATA, else a cache folder",
     help="Where published sets lie.",
-)  # fmt: skip
+)
 
 
 @click.group(short_help="List, fetch and check data sets.")
@@ -45,7 +48,7 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
         rows.append((source.name, state, source.title, source.classes))
     output.finish(
         {"sources": [{"name": n, "state": s, "title": t, "classes": list(c)} for n, s, t, c in rows]}
-    )  # fmt: skip
+    )
     output.table(("name", "state", "what it is"), [row[:3] for row in rows])
     output.say("besides these: a folder with one sub-folder a class, or an .npz file with x and y")
 

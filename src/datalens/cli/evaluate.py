@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 def evaluate(run: str, source: str, **options: Any) -> None:
     """Train a classifier on images drawn from RUN and test it on the test split of SOURCE.
 
-    The headline is the accuracy at the last epoch. The result is kept in RUN/private, since a score on people's
-    data is not covered by the guarantee: it never goes under release/.
+    The headline is the accuracy at the last epoch. The result is kept in RUN/private, since a score
+    on people's data is not covered by the guarantee: it never goes under release/.
 
     \b
     datalens evaluate runs/mnist --data mnist
     datalens evaluate runs/mnist --data mnist --classifier logistic --num-samples 10000
-    """  # fmt: skip
+    """
     from datalens.cli.fitness import run_summary, unfit_line
     from datalens.cli.train import require_device
     from datalens.training.synthesizer import DataLens
@@ -57,17 +57,23 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     warn_unfinished(model, run, output)
     result = _measure(model, data, options, quiet=output.quiet)
     last = unfit_line(model.config)
-    answer = {"run": run, "data": source, "measured_on_public_data": data.public, **result,
-              "privacy": run_summary(model), "note": last}  # fmt: skip
+    answer = {
+        "run": run,
+        "data": source,
+        "measured_on_public_data": data.public,
+        **result,
+        "privacy": run_summary(model),
+        "note": last,
+    }
     kept = _keep(Path(run), source, options, answer)
     output.finish({**answer, "kept_in": str(kept)})
     output.say(
-        f"accuracy {result['last_accuracy']:.2%} (last of {result['epochs']} epochs; {result['classifier']} trained "
-        f"on {result['num_train']} synthetic images, tested on {result['num_test']} real ones)"
+        f"accuracy {result['last_accuracy']:.2%} (last of {result['epochs']} epochs; {result['classifier']} "
+        f"trained on {result['num_train']} synthetic images, tested on {result['num_test']} real ones)"
     )
     output.say(
-        f"best epoch {result['best_epoch_accuracy']:.2%} (epoch {result['best_epoch']}, chosen on the test set, as "
-        "the paper's code prints; not for comparison)"
+        f"best epoch {result['best_epoch_accuracy']:.2%} (epoch {result['best_epoch']}, chosen on the test "
+        "set, as the paper's code prints; not for comparison)"
     )
     output.say(f"kept in {kept}" + ("" if data.public else "; a score on people's data: not to be published"))
     if last is not None:
@@ -79,7 +85,7 @@ def _test_split(source: str, model: DataLens, options: dict[str, Any]) -> Labell
 
     if "test" not in available_splits(source):
         raise DataError(
-            f"--data {source}: has no test split; put test images into test/ (beside train/), or x_test and y_test"
+            f"--data {source}: has no test split; put test images into test/ beside train/, or x_test, y_test"
         )
     settings = data_settings(options)
     if source not in [known.name for known in list_sources()]:
@@ -149,7 +155,7 @@ def _refuse_release(json_target: str | None, run: Path) -> None:
         return
     if (run / "release").resolve() in Path(json_target).resolve().parents:
         raise NotPrivateError(
-            f"--json {json_target}: a score on people's data does not belong under release/; write it elsewhere"
+            f"--json {json_target}: a score on people's data does not go under release/; write it elsewhere"
         )
 
 

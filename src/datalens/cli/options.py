@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from datalens.cli.params import Classes, ImageSize, Range, Text, Whole
+from datalens.cli.params import Classes, ImageSize, Number, Range, Text, Whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,22 +30,48 @@ def quiet_option(function: F) -> F:
     return click.option("--quiet", "-q", is_flag=True, help="Say only warnings and errors.")(function)
 
 
+def delta_option(function: F) -> F:
+    """``--delta``, 1e-5 where it is left out."""
+    kind = Number(0, 1, above=True, below=True)
+    return click.option("--delta", type=kind, default=1e-5, show_default="1e-05")(function)
+
+
 def data_options(function: F) -> F:
     """How a source is read; see :func:`datalens.data.load`."""
     for option in reversed(
         [
-            click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.",
-                         show_default="DATALENS_DATA, else a cache folder"),
-            click.option("--classes", type=Classes(), metavar="Y|A,B,C", show_default="read off the data",
-                         help="The public class list of a folder or .npz: how many, or their names."),
-            click.option("--value-range", type=Range(), metavar="LOW..HIGH",
-                         help="Black and white of .npz pixels that are not uint8, such as 0..1 or -1..1."),
-            click.option("--image-size", type=ImageSize(), metavar="S|HxW", help="Scale every image to this."),
-            click.option("--channels", type=Whole(), metavar="1|3", help="Folders: make all images grey or colour."),
-            click.option("--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of an .npz whose shape fits both."),
+            click.option(
+                "--data-root",
+                type=Text(),
+                metavar="FOLDER",
+                help="Where published sets lie.",
+                show_default="DATALENS_DATA, else a cache folder",
+            ),
+            click.option(
+                "--classes",
+                type=Classes(),
+                metavar="Y|A,B,C",
+                show_default="read off the data",
+                help="The public class list of a folder or .npz: how many, or their names.",
+            ),
+            click.option(
+                "--value-range",
+                type=Range(),
+                metavar="LOW..HIGH",
+                help="Black and white of .npz pixels that are not uint8, such as 0..1 or -1..1.",
+            ),
+            click.option(
+                "--image-size", type=ImageSize(), metavar="S|HxW", help="Scale every image to this."
+            ),
+            click.option(
+                "--channels", type=Whole(), metavar="1|3", help="Folders: make all images grey or colour."
+            ),
+            click.option(
+                "--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of an .npz whose shape fits both."
+            ),
             click.option("--skip-damaged", is_flag=True, help="Folders: leave damaged files out."),
         ]
-    ):  # fmt: skip
+    ):
         function = option(function)
     return function
 

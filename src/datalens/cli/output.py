@@ -1,4 +1,4 @@
-"""Where words and numbers go: people read standard output, machines a JSON file or standard output instead."""
+"""Where words and numbers go: people read standard output, machines a JSON file or standard output."""
 
 from __future__ import annotations
 

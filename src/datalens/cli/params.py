@@ -56,7 +56,7 @@ class Number(click.ParamType):
         high: largest.
         above: whether ``low`` itself is refused.
         below: whether ``high`` itself is refused.
-        anything: take every value that is a number at all, also nan and inf (checked later, with more to say).
+        anything: take every value that is a number at all, also nan and inf (checked later).
     """
 
     name = "number"
@@ -97,7 +97,7 @@ class Number(click.ParamType):
 
 
 class Kind(click.ParamType):
-    """One name of a closed list; the first word of a name will do (``discrete`` for ``discrete-gaussian``)."""
+    """One name of a closed list; the first word of a name will do (``discrete``)."""
 
     name = "kind"
 

@@ -54,9 +54,9 @@ def _unknown_option(error: click.NoSuchOption) -> str:
         if option.startswith("--")
     )
     name = error.option_name
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name.lstrip("-"), [option[2:] for option in known], 1)
     if near:
-        return f"no option {name}; did you mean {near[0]}?"
+        return f"no option {name}; did you mean --{near[0]}?"
     return f"no option {name}; known: {', '.join(known)}" if known else f"no option {name}"
 
 

@@ -49,13 +49,13 @@ def sample(
 ) -> None:
     """Draw images from the generator in RUN. They cost no epsilon, however many.
 
-    In --labels a class name wins over a number; where all names are numbers, names alone count. One label asks
-    for that class only; 0,1,2 gives 0 1 2 0 1 2 and so on.
+    In --labels a class name wins over a number; where all names are numbers, names alone count. One label
+    asks for that class only; 0,1,2 gives 0 1 2 0 1 2 and so on.
 
     \b
     datalens sample runs/mnist --num-samples 10000 --out samples.npz
     datalens sample runs/mnist --num-samples 30 --labels 7,8,9 --out digits/ --seed 1
-    """  # fmt: skip
+    """
     from datalens.cli.fitness import run_summary, unfit_line
     from datalens.cli.targets import check_target, is_npz, write_folder, write_npz
 
@@ -84,9 +84,16 @@ def sample(
     last = unfit_line(model.config)
     per_class = np.bincount(numbers, minlength=len(names)).tolist()
     output.finish(
-        {"run": run, "out": out, "num_samples": num_samples, "seed": seed,
-         "per_class": dict(zip(model.classes, per_class, strict=True)), "privacy": run_summary(model), "note": last}
-    )  # fmt: skip
+        {
+            "run": run,
+            "out": out,
+            "num_samples": num_samples,
+            "seed": seed,
+            "per_class": dict(zip(model.classes, per_class, strict=True)),
+            "privacy": run_summary(model),
+            "note": last,
+        }
+    )
     output.say(f"{num_samples} images of {len(names)} classes in {shlex.quote(out)}")
     if last is not None:
         output.insist(last)

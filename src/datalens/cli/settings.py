@@ -1,4 +1,4 @@
-"""One run's settings from a recipe, a TOML file and options; the later win, and what is left out changes nothing."""
+"""One run's settings from a recipe, a TOML file and options: the later win, the absent change nothing."""
 
 from __future__ import annotations
 

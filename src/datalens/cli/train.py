@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from datalens.training.synthesizer import DataLens
 
 _RECIPES = "the recipe's"
-_OF_NEW_RUNS = ["out", "recipe", "config_file", "epsilon", "delta", "num_teachers", "top_k", "noise_stddev", "vote_threshold", "batch_size", "num_steps", "accountant", "noise", "insecure_seed", "device", "chunk_size", "num_records", "public_record_count"]
 
 
 @click.command(cls=Once, short_help="Train a generator on sensitive images.")
@@ -82,16 +81,17 @@ _OF_NEW_RUNS = ["out", "recipe", "config_file", "epsilon", "delta", "num_teacher
 @quiet_option
 @json_option
 def train(source: str, **options: Any) -> int:
-    """Train a generator on SOURCE: mnist, fashion-mnist, shapes, a folder with a sub-folder a class, or an .npz.
+    """Train a generator on SOURCE: mnist, fashion-mnist, shapes, an image folder, or an .npz file.
 
-    Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the step,
-    saves the run, says how to resume, and exits with status 130. With --resume all settings are the run's own.
+    Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
+    step, saves the run, says how to resume, and exits with status 130. With --resume all settings are the
+    run's own, and SOURCE with its options must be the same.
 
     \b
     datalens train mnist --out runs/mnist --epsilon 1
     datalens train scans/ --out runs/scans --num-records 60000 --num-teachers 2000 --epsilon 2
     datalens train mnist --resume runs/mnist
-    """  # fmt: skip
+    """
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
     if options["resume"] is not None:
@@ -180,13 +180,18 @@ def _report(
     summary = run_summary(model)
     last = unfit_line(model.config)
     output.finish(
-        {"run": str(run), "status": "stopped" if stop.was_obeyed else "finished", **summary, "seconds": seconds,
-         "note": last}
-    )  # fmt: skip
+        {
+            "run": str(run),
+            "status": "stopped" if stop.was_obeyed else "finished",
+            **summary,
+            "seconds": seconds,
+            "note": last,
+        }
+    )
     if summary["is_private"]:
         output.say(
-            f"epsilon {summary['epsilon_spent']:.4g} spent of {summary['epsilon_authorised']:.4g} authorised at "
-            f"delta {summary['delta']:g} ({summary['accountant']} accountant), {summary['steps']} of "
+            f"epsilon {summary['epsilon_spent']:.4g} spent of {summary['epsilon_authorised']:.4g} authorised "
+            f"at delta {summary['delta']:g} ({summary['accountant']} accountant), {summary['steps']} of "
             f"{summary['num_steps']} steps, {seconds:.0f} s"
         )
     if stop.was_obeyed:
@@ -205,7 +210,9 @@ def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
 
 
 def _refuse_settings(options: dict[str, Any]) -> None:
-    for name in _OF_NEW_RUNS:
+    from datalens.cli.settings import SETTING_OF_OPTION
+
+    for name in ("out", "recipe", "config_file", *SETTING_OF_OPTION):
         if options[name] not in (None, False):
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps its own settings; leave it out")

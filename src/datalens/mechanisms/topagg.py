@@ -31,12 +31,15 @@ class TopAgg:
         num_teachers: teachers that vote, N.
         top_k: most votes that one teacher may cast on one image, k.
         noise_stddev: standard deviation of the noise on each coordinate of the sum, in votes.
-        vote_threshold: fraction of N in [0, 1] that a noisy sum must reach to count; 0 releases its sign.
+        vote_threshold: fraction of N, 0 or more, that a noisy sum must reach to count; 0 releases its sign.
+            Above 1 only noise and votes together reach it, which loses least where noise exceeds all votes.
         noise: where the noise comes from.
+        images_per_teacher: most images of a step that one teacher may vote on, s; None for all of them.
 
     Guarantee:
-        Changing all votes of one teacher moves the tally of m images by at most ``2 * sqrt(m * top_k)`` in
-        L2 norm, so a release is a Gaussian mechanism with ``mu = 2 * sqrt(m * top_k) / noise_stddev``; the
+        Changing all votes of one teacher moves the joint tally of m images by at most
+        ``2 * sqrt(min(m, s) * top_k)`` in L2 norm, since its votes are at most that many entries of -1 or +1,
+        before and after. So a release is a Gaussian mechanism with mu = that over ``noise_stddev``; the
         threshold is post-processing. It covers one record, where every record sits with one teacher.
 
     Raises:
@@ -50,9 +53,13 @@ class TopAgg:
     noise_stddev: float
     vote_threshold: float
     noise: NoiseSource
+    images_per_teacher: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("num_teachers", self.num_teachers), ("top_k", self.top_k)):
+        counts = {"num_teachers": self.num_teachers, "top_k": self.top_k}
+        if self.images_per_teacher is not None:
+            counts["images_per_teacher"] = self.images_per_teacher
+        for name, value in counts.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"{name} is {value}, but must be a whole number; choose 1 or more")
         silent = self.noise.kind is NoiseKind.NONE and self.noise_stddev == 0
@@ -61,7 +68,7 @@ class TopAgg:
                 f"noise_stddev is {self.noise_stddev}, but must be positive and finite; "
                 "for training without privacy choose the noise kind 'none'"
             )
-        if not 0 <= self.vote_threshold <= 1:  # also refuses NaN
+        if not (self.vote_threshold >= 0 and math.isfinite(self.vote_threshold)):  # also refuses NaN
             raise ConfigError(
                 f"vote_threshold is {self.vote_threshold}, but is a fraction of the teachers; "
                 "choose a number from 0 to 1"
@@ -80,7 +87,7 @@ class TopAgg:
                 f"top_k is {self.top_k}, but an image has {dim} coordinates; choose at most {dim}"
             )
         return GaussianEvent(
-            sensitivity=2.0 * math.sqrt(self.top_k * batch_size),
+            sensitivity=2.0 * math.sqrt(self.top_k * self._voted_images(batch_size)),
             noise_stddev=self.noise_stddev,
             coordinates=batch_size * dim,
             noise=self.noise.kind,
@@ -131,6 +138,10 @@ class TopAgg:
         cut = float(votes) if noisy_BD.is_floating_point() else math.ceil(votes)
         return (noisy_BD >= cut).to(torch.int8) - (noisy_BD <= -cut).to(torch.int8)
 
+    def _voted_images(self, batch_size: int) -> int:
+        """Images of a step on which one teacher may vote."""
+        return batch_size if self.images_per_teacher is None else min(batch_size, self.images_per_teacher)
+
     def _check_tally(self, tally_BD: Tensor) -> None:
         if tally_BD.ndim != 2 or tally_BD.is_floating_point() or tally_BD.is_complex():
             raise ValueError(
@@ -139,7 +150,13 @@ class TopAgg:
             )
         magnitude = tally_BD.to(torch.int64).abs()
         most_a_coordinate, most_an_image = self.num_teachers, self.num_teachers * self.top_k
-        if bool((magnitude > most_a_coordinate).any()) or bool((magnitude.sum(-1) > most_an_image).any()):
+        most_in_all = most_an_image * self._voted_images(len(tally_BD))
+        per_image = magnitude.sum(-1)
+        if (
+            bool((magnitude > most_a_coordinate).any())
+            or bool((per_image > most_an_image).any())
+            or int(per_image.sum()) > most_in_all
+        ):
             raise ValueError(
                 f"the tally holds more votes than {self.num_teachers} teachers with {self.top_k} votes an "
                 "image can cast, so its sensitivity is not the one charged; compress with this top_k"

@@ -1,4 +1,4 @@
-"""How much of what teachers agree on survives the noise: pure functions of public settings, no data, no cost."""
+"""How much of what teachers agree on survives the noise: pure functions of public settings."""
 
 from __future__ import annotations
 
@@ -95,9 +95,10 @@ def require_signal(num_teachers: int, noise_stddev: float, vote_threshold: float
     if signal.is_hopeless:
         enough = teachers_needed(noise_stddev, vote_threshold)
         raise ConfigError(
-            f"num_teachers = {num_teachers} with noise_stddev = {noise_stddev:g} leaves no signal: a coordinate "
-            f"on which all agree comes out right with chance {signal.right:.3f}, wrong with {signal.wrong:.3f}; "
-            f"take {enough} teachers or more, a smaller top_k or batch, fewer steps, or a larger epsilon"
+            f"num_teachers = {num_teachers} with noise_stddev = {noise_stddev:g} leaves no signal: a "
+            f"coordinate on which all agree comes out right with chance {signal.right:.3f}, wrong with "
+            f"{signal.wrong:.3f}; take {enough} teachers or more, a smaller top_k or batch, fewer steps, "
+            "or a larger epsilon"
         )
     return signal
 

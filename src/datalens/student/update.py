@@ -31,6 +31,7 @@ class StudentPlan:
         hidden_units: width of the generator's dense layer.
         channels: channels of its smallest map.
         jitter: strength of its last layer's warp.
+        smoothing: passes of a 3x3 binomial filter before its sigmoid.
         batch_size: images proposed in a step, m.
         num_steps: steps over which the learning rate decays.
         step_size: gamma.
@@ -45,6 +46,7 @@ class StudentPlan:
     hidden_units: int
     channels: int
     jitter: float
+    smoothing: int
     batch_size: int
     num_steps: int
     step_size: float
@@ -56,7 +58,12 @@ class StudentPlan:
     def generator(self) -> WarpedGenerator:
         """The generator's network, its weights all zero."""
         inner = ConditionalGenerator(
-            self.latent.latent_dim, self.latent.num_classes, self.image_shape, self.hidden_units, self.channels
+            self.latent.latent_dim,
+            self.latent.num_classes,
+            self.image_shape,
+            self.hidden_units,
+            self.channels,
+            smoothing=self.smoothing,
         )
         return WarpedGenerator(inner, self.jitter)
 

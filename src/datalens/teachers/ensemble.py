@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from datalens.compression.image_cap import keep_images
 from datalens.compression.topk_sign import topk_sign
 from datalens.errors import ConfigError
 from datalens.randomness import Streams
@@ -97,7 +98,13 @@ class TeacherEnsemble:
             self._store.save(start, stop, family.init(stop - start, rng, self.device))
 
     def tally(
-        self, fakes: Fakes, step: int, num_teacher_steps: int, top_k: int, clip_bound: float
+        self,
+        fakes: Fakes,
+        step: int,
+        num_teacher_steps: int,
+        top_k: int,
+        clip_bound: float,
+        images_per_teacher: int | None = None,
     ) -> TallyResult:
         """Train every teacher on its shard and the fakes, and sum the votes for each fake.
 
@@ -107,6 +114,7 @@ class TeacherEnsemble:
             num_teacher_steps: optimiser steps of every teacher before it votes.
             top_k: coordinates kept for each teacher and image.
             clip_bound: coordinate clip of a teacher's gradient.
+            images_per_teacher: images that one teacher may vote on; None for all.
         """
         fakes = Fakes(fakes.images_BCHW.detach().to(self.device), fakes.labels_B.to(self.device))
         batch_size = len(fakes.images_BCHW)
@@ -120,6 +128,8 @@ class TeacherEnsemble:
             state = self.family.train(self._store.load(start, stop), shards, fakes, num_teacher_steps)
             grad_TBD = self.family.input_gradient(state, shards, fakes)
             self._store.save(start, stop, state)
+            if images_per_teacher is not None:
+                grad_TBD = keep_images(grad_TBD, images_per_teacher)
             for block, first, last in _blocks(start, stop):
                 vote_TBD, failed_TB = self._votes(
                     grad_TBD[first - start : last - start], block, first, step, top_k, clip_bound

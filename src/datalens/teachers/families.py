@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from datalens.teachers.family import TeacherFamily
 from datalens.teachers.kernel import KernelTeachers
+from datalens.teachers.matching import MatchingTeachers
 from datalens.teachers.paper import PaperTeachers
 
 
@@ -14,27 +16,50 @@ class TeacherKind(StrEnum):
 
     PAPER = "paper"
     KERNEL = "kernel"
+    MATCHING = "matching"
 
 
-def make_family(
-    kind: TeacherKind,
-    image_shape: tuple[int, int, int],
-    num_classes: int,
-    *,
-    learning_rate: float,
-    bandwidth: float,
-) -> TeacherFamily:
-    """The teachers of one kind.
+@dataclass(frozen=True)
+class TeacherSettings:
+    """What the kinds of teachers need to know; each takes its own part.
 
-    Args:
-        kind: which.
+    Attributes:
         image_shape: (C, H, W).
         num_classes: Y.
+        shard_size: slots of each teacher.
+        batch_size: fakes in a step.
+        num_steps: generator steps planned.
         learning_rate: of teachers that train.
-        bandwidth: of kernel teachers.
+        bandwidth: of kernel teachers, and of matching teachers at the end.
+        first_bandwidth: of matching teachers at the first step.
+        annealing: fraction of the steps over which matching teachers go from one to the other.
     """
+
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    shard_size: int
+    batch_size: int
+    num_steps: int
+    learning_rate: float
+    bandwidth: float
+    first_bandwidth: float
+    annealing: float
+
+
+def make_family(kind: TeacherKind, settings: TeacherSettings) -> TeacherFamily:
+    """The teachers of one kind."""
     match kind:
         case TeacherKind.PAPER:
-            return PaperTeachers(image_shape, num_classes, learning_rate=learning_rate)
+            return PaperTeachers(
+                settings.image_shape, settings.num_classes, learning_rate=settings.learning_rate
+            )
         case TeacherKind.KERNEL:
-            return KernelTeachers(num_classes, bandwidth)
+            return KernelTeachers(settings.num_classes, settings.bandwidth)
+        case TeacherKind.MATCHING:
+            return MatchingTeachers(
+                settings.shard_size,
+                settings.batch_size,
+                max(1, round(settings.annealing * settings.num_steps)),
+                settings.first_bandwidth,
+                settings.bandwidth,
+            )

@@ -78,6 +78,7 @@ def _teachers_vote(parts: Parts, fakes: Fakes, step: int) -> Tensor:
         num_teacher_steps=teachers.first_steps if step == 0 else teachers.steps,
         top_k=voting.top_k,
         clip_bound=voting.clip_bound,
+        images_per_teacher=voting.images_per_teacher,
     )
     parts.diagnose(result.diagnostics)
     return result.tally_BD

@@ -94,8 +94,10 @@ class Voting(Section):
         top_k: kept coordinates per teacher and image, k.
         clip_bound: coordinate clip of a teacher's gradient, c.
         noise_stddev: in votes; None for the smallest that makes ``num_steps`` fit the budget.
-        vote_threshold: fraction of N that a noisy vote must reach to count, beta.
+        vote_threshold: fraction of N that a noisy vote must reach to count, beta; None for the one that keeps
+            most of a weak signal under the run's noise.
         batch_size: generated images voted on in one generator step, m.
+        images_per_teacher: most of them that one teacher may vote on; None for all.
         num_steps: generator steps, T; None for as many as the budget allows.
     """
 
@@ -104,8 +106,9 @@ class Voting(Section):
     top_k: Count = 200
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
-    vote_threshold: Fraction = 0.7
+    vote_threshold: Fraction | None = None
     batch_size: Annotated[int, Field(ge=2)] = 15
+    images_per_teacher: Count | None = None
     num_steps: Count | None = None
 
 
@@ -117,7 +120,10 @@ class Teachers(Section):
         steps: optimiser steps of every teacher before it votes.
         first_steps: the same at the first generator step.
         learning_rate: of the optimiser of teachers that train.
-        bandwidth: of kernel teachers: large for class means, small for the nearest record.
+        bandwidth: of kernel teachers, large for class means, small for the nearest record; of matching
+            teachers at the end of their annealing.
+        first_bandwidth: of matching teachers at the first step.
+        annealing: fraction of the steps over which matching teachers' bandwidth falls.
     """
 
     kind: TeacherKind = TeacherKind.KERNEL
@@ -125,6 +131,8 @@ class Teachers(Section):
     first_steps: Count = 10
     learning_rate: Positive = 1e-3
     bandwidth: Positive = 1e4
+    first_bandwidth: Positive = 1e4
+    annealing: Fraction = 0.6
 
     _kind = field_validator("kind", mode="before")(_enum(TeacherKind))
 
@@ -143,6 +151,7 @@ class StudentSettings(Section):
         beta1: Adam's.
         weight_average: decay of the averaged weights that samples are drawn from; 0 for the last weights.
         jitter: strength of the random small affine warp in the generator's last layer; 0 for none.
+        smoothing: passes of a 3x3 binomial filter before the generator's sigmoid; 0 for none.
     """
 
     latent_dim: Count = 50
@@ -155,6 +164,7 @@ class StudentSettings(Section):
     beta1: float = Field(default=0.5, ge=0, lt=1)
     weight_average: float = Field(default=0.0, ge=0, lt=1)
     jitter: float = Field(default=0.0, ge=0, le=4)
+    smoothing: int = Field(default=0, ge=0, le=8)
 
     _latent_law = field_validator("latent_law", mode="before")(_enum(LatentLaw))
 

@@ -22,7 +22,7 @@ from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import Student, StudentPlan
 from datalens.teachers.ensemble import Diagnostics, TeacherEnsemble
-from datalens.teachers.families import make_family
+from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.partition import Partition
 from datalens.teachers.shards import RecordShards
 from datalens.training.algorithm import Parts, generator_step, replayed_step
@@ -95,6 +95,7 @@ class PublicFacts:
             hidden_units=settings.hidden_units,
             channels=settings.channels,
             jitter=settings.jitter,
+            smoothing=settings.smoothing,
             batch_size=voting.batch_size,
             num_steps=self.num_steps,
             step_size=settings.step_size,
@@ -192,13 +193,7 @@ class Session:
             torch.from_numpy(partition.record_of_slot),
         )
         ensemble = TeacherEnsemble(
-            make_family(
-                config.teachers.kind,
-                facts.image_shape,
-                len(facts.classes),
-                learning_rate=config.teachers.learning_rate,
-                bandwidth=config.teachers.bandwidth,
-            ),
+            make_family(config.teachers.kind, _teacher_settings(facts, partition)),
             shards,
             private,
             chunk_size=config.performance.chunk_size,
@@ -443,7 +438,8 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition) -> dict[
             "num_records": facts.num_records,
             "top_k": voting.top_k,
             "batch_size": voting.batch_size,
-            "vote_threshold": voting.vote_threshold,
+            "images_per_teacher": voting.images_per_teacher,
+            "vote_threshold": plan.mechanism.vote_threshold,
             "noise_stddev": plan.noise_stddev,
             "noise": str(privacy.noise),
         },
@@ -459,6 +455,21 @@ def _noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
         return lambda step: noise
     streams = Streams.from_insecure_seed(privacy.insecure_seed, "noise")
     return lambda step: make_noise(privacy.noise, streams.key("noise", step))
+
+
+def _teacher_settings(facts: PublicFacts, partition: Partition) -> TeacherSettings:
+    teachers = facts.config.teachers
+    return TeacherSettings(
+        image_shape=facts.image_shape,
+        num_classes=len(facts.classes),
+        shard_size=partition.shard_size,
+        batch_size=facts.config.voting.batch_size,
+        num_steps=facts.num_steps,
+        learning_rate=teachers.learning_rate,
+        bandwidth=teachers.bandwidth,
+        first_bandwidth=teachers.first_bandwidth,
+        annealing=teachers.annealing,
+    )
 
 
 def _fingerprint(data: LabelledImages) -> str:

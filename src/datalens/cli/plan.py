@@ -1,0 +1,240 @@
+"""``datalens privacy plan``: from a budget to steps or noise, and whether any signal is left."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from datalens.cli.options import delta_option, json_option
+from datalens.cli.output import Output
+from datalens.cli.params import Kind, Number, Once, Whole
+from datalens.cli.words import CONVERSIONS, IDEAL_SAMPLER, USUAL_TOP_K
+from datalens.errors import ConfigError
+from datalens.privacy.accountant import AccountantKind
+from datalens.privacy.budget import delta_warning, rounded_up
+from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
+from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.signal import Signal, require_signal, signal_of
+
+_TOP_K_TRIED = (50, 200, 400)
+_STEPS_TRIED = (50, 150, 500)
+_SHARDS_TRIED = (60, 15, 5)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a plan must keep to."""
+
+    epsilon: float
+    delta: float
+    accountant: AccountantKind
+    noise: NoiseKind
+    top_k: int
+    batch_size: int
+    vote_threshold: float
+
+    def event(self, noise_stddev: float) -> GaussianEvent:
+        return GaussianEvent(2 * math.sqrt(self.top_k * self.batch_size), noise_stddev, 1, self.noise)
+
+    @property
+    def target(self) -> tuple[float, float, AccountantKind]:
+        return self.epsilon, self.delta, self.accountant
+
+
+@click.command(cls=Once)
+@click.option("--epsilon", type=Number(0, above=True), required=True, help="The most that may be spent.")
+@delta_option
+@click.option("--accountant", type=Kind(AccountantKind), default=AccountantKind.EXACT, show_default="exact")
+@click.option("--noise-stddev", type=Number(0, above=True), help="Given: how many steps it allows.")
+@click.option("--num-steps", type=Whole(), help="Given: how little noise it allows.")
+@click.option("--top-k", type=Whole(), show_default=str(USUAL_TOP_K), help="Votes of a teacher on an image.")
+@click.option(
+    "--batch-size", type=Whole(), default=15, show_default=True, help="Images voted on in one step."
+)
+@click.option("--num-teachers", type=Whole(), help="Also say what of their votes survives the noise.")
+@click.option("--vote-threshold", type=Number(0, 1), default=0.7, show_default=True)
+@click.option("--records", type=Whole(), help="Which teachers and steps leave a signal with so many records.")
+@click.option("--noise", type=Kind(NoiseKind), default=NoiseKind.ROUNDED, show_default=str(NoiseKind.ROUNDED))
+@json_option
+def plan(
+    epsilon: float,
+    delta: float,
+    accountant: AccountantKind,
+    noise_stddev: float | None,
+    num_steps: int | None,
+    top_k: int | None,
+    num_teachers: int | None,
+    records: int | None,
+    json_target: str | None,
+    **terms: Any,
+) -> None:
+    """From epsilon to the number of steps (--noise-stddev given) or the noise (--num-steps given).
+
+    With --num-teachers: the chance that a coordinate on which all teachers agree comes out right, and wrong,
+    and the share of coordinates that noise alone sets. A plan where right exceeds wrong by less than 0.05 is
+    hopeless: refused with status 2, here and by `datalens train`. With --records: a table of teachers, top-k
+    and steps, for those of them that are not given.
+
+    \b
+    datalens privacy plan --epsilon 1 --noise-stddev 5000 --num-teachers 4000
+    datalens privacy plan --epsilon 1 --num-steps 149 --num-teachers 4000
+    datalens privacy plan --epsilon 0.2 --records 60000 --top-k 100
+    """
+    output = Output(json_target)
+    wanted = _Terms(epsilon, delta, accountant, top_k=top_k or USUAL_TOP_K, **terms)
+    if wanted.noise is NoiseKind.NONE:
+        raise ConfigError("--noise none: without noise there is no finite epsilon; choose a kind of noise")
+    if noise_stddev is None and num_steps is None and records is None:
+        raise ConfigError(
+            "--noise-stddev, --num-steps and --records are all missing: give at least one of them"
+        )
+    if records is not None and num_teachers is not None and num_teachers > records:
+        raise ConfigError(
+            f"--num-teachers {num_teachers}: {records} records leave teachers without any; take fewer"
+        )
+    if records is not None and (warning := delta_warning(delta, records)) is not None:
+        output.warn(warning)
+    inputs = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "accountant": str(accountant),
+        "noise_stddev": noise_stddev,
+        "num_steps": num_steps,
+        "top_k": top_k,
+        "num_teachers": num_teachers,
+        "records": records,
+        **{name: str(value) if name == "noise" else value for name, value in terms.items()},
+    }
+    solved = None
+    if noise_stddev is not None or num_steps is not None:
+        solved = _solve(wanted, noise_stddev, num_steps)
+    heard = None
+    if solved is not None and num_teachers is not None:
+        heard = require_signal(num_teachers, solved[0], wanted.vote_threshold)
+    rows = []
+    if records is not None:
+        rows = _choices(wanted, records, top_k, num_teachers, (noise_stddev, num_steps))
+        _refuse_hopeless(rows, wanted, records)
+    answer = {"inputs": inputs, "note": IDEAL_SAMPLER, "choices": rows}
+    if solved is not None:
+        answer |= {
+            "noise_stddev": solved[0],
+            "num_steps": solved[1],
+            "epsilon_of_plan": _price(wanted, *solved),
+        }
+    output.finish(answer | ({} if heard is None else {"signal": heard.to_json()}))
+    output.say(f"epsilon {epsilon:g}, delta {delta:g}, {accountant} accountant ({CONVERSIONS[accountant]})")
+    if solved is not None:
+        stddev, steps = solved
+        output.say(f"top_k {wanted.top_k}, {wanted.batch_size} images a step, {wanted.noise} noise")
+        spent = rounded_up(_price(wanted, stddev, steps))
+        output.say(f"{steps} steps with noise_stddev {stddev:.6g} cost epsilon {spent}")
+    if heard is not None and num_teachers is not None:
+        output.say(_signal_line(num_teachers, heard))
+    if rows:
+        _show_choices(output, rows)
+
+
+def _price(wanted: _Terms, noise_stddev: float, num_steps: int) -> float:
+    return epsilon_for(wanted.event(noise_stddev), num_steps, wanted.delta, wanted.accountant)
+
+
+def _refuse_hopeless(rows: list[dict[str, Any]], wanted: _Terms, records: int) -> None:
+    if all(row["hopeless"] for row in rows):
+        raise ConfigError(
+            f"epsilon = {wanted.epsilon:g} with {records} records: no choice of teachers, top-k and steps leaves "
+            f"a signal at {wanted.batch_size} images a step; lower what you gave, or raise epsilon"
+        )
+
+
+def _solve(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) -> tuple[float, int]:
+    """Noise and steps that fit the budget.
+
+    Raises:
+        ConfigError: both were given and cost too much.
+        BudgetError: not even one step fits.
+    """
+    if noise_stddev is None:
+        steps = num_steps or 1
+        return noise_for(wanted.event(1.0), steps, *wanted.target), steps
+    event = wanted.event(noise_stddev)
+    most = require_releases(event, *wanted.target)
+    if num_steps is not None and num_steps > most:
+        raise ConfigError(
+            f"--num-steps {num_steps}: with noise_stddev {noise_stddev:g} epsilon {wanted.epsilon:g} pays "
+            f"for {most} steps; use at most {most}, or leave --noise-stddev out to learn the least noise"
+        )
+    return noise_stddev, num_steps or most
+
+
+def _choices(
+    wanted: _Terms,
+    records: int,
+    top_k: int | None,
+    num_teachers: int | None,
+    given: tuple[float | None, int | None],
+) -> list[dict[str, Any]]:
+    """Teachers, top-k, steps, noise and what is heard, for a few choices of each that is not given."""
+    shards = [max(1, records // shard) for shard in _SHARDS_TRIED]
+    teachers = sorted(set(shards)) if num_teachers is None else [num_teachers]
+    terms = [replace(wanted, top_k=k) for k in (_TOP_K_TRIED if top_k is None else (top_k,))]
+    solved = [(each.top_k, *pair) for each in terms for pair in _affordable(each, *given)]
+    rows = []
+    for count in teachers:
+        for k, stddev, steps in solved:
+            signal = signal_of(count, stddev, wanted.vote_threshold)
+            rows.append(
+                {
+                    "num_teachers": count,
+                    "shard_size": records // count,
+                    "top_k": k,
+                    "num_steps": steps,
+                    "noise_stddev": stddev,
+                    **signal.to_json(),
+                }
+            )
+    return rows
+
+
+def _affordable(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) -> list[tuple[float, int]]:
+    """Pairs of noise and steps that epsilon pays for; none where that noise is too little for the steps."""
+    if noise_stddev is None:
+        steps_tried = _STEPS_TRIED if num_steps is None else (num_steps,)
+        unit = noise_for(wanted.event(1.0), 1, *wanted.target)  # noise grows with the root of the steps
+        return [(unit * math.sqrt(steps) * (1 + 1e-9), steps) for steps in steps_tried]
+    most = max_releases(wanted.event(noise_stddev), *wanted.target)
+    steps = most if num_steps is None else num_steps
+    return [(noise_stddev, steps)] if 1 <= steps <= most else []
+
+
+def _show_choices(output: Output, rows: list[dict[str, Any]]) -> None:
+    output.table(
+        ("teachers", "records each", "top-k", "steps", "noise", "right", "wrong", "set by noise", "verdict"),
+        [
+            (
+                str(row["num_teachers"]),
+                str(row["shard_size"]),
+                str(row["top_k"]),
+                str(row["num_steps"]),
+                f"{row['noise_stddev']:.0f}",
+                f"{row['right']:.3f}",
+                f"{row['wrong']:.3f}",
+                f"{row['from_noise']:.0%}",
+                "hopeless" if row["hopeless"] else "some signal" if row["margin"] < 0.3 else "signal",
+            )
+            for row in rows
+        ],
+    )
+    output.say(
+        "right, wrong: chances of a coordinate on which all teachers agree; set by noise: where none votes"
+    )
+
+
+def _signal_line(num_teachers: int, signal: Signal) -> str:
+    return (
+        f"{num_teachers} teachers that agree are heard right with chance {signal.right:.3f}, wrong with "
+        f"{signal.wrong:.3f}; noise alone sets {signal.from_noise:.1%} of the coordinates"
+    )

@@ -1,0 +1,146 @@
+"""What everybody may know of a run, and the file that says it: ``release/config.json``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datalens.data.images import LabelledImages
+from datalens.errors import ConfigError, RunError
+from datalens.randomness import ROOT_BYTES, Streams
+from datalens.student.latent import LatentSpace
+from datalens.student.update import StudentPlan
+from datalens.training.config import Config, LatentLaw, parse_config
+from datalens.training.files import read_json
+from datalens.training.run_folder import RunFolder
+from datalens.version import __version__
+
+CONFIG_FORMAT = "datalens-run/1"
+"""What ``release/config.json`` says of itself."""
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """What everybody may know of a run; it fills ``release/config.json``.
+
+    Attributes:
+        config: the settings.
+        image_shape: (C, H, W).
+        classes: names of the classes, in the order of their numbers.
+        classes_from_data: the class list was read off the data, and counts as public by declaration.
+        data_name: name of a published data set, else "private".
+        num_records: the public number of slots.
+        noise_stddev: of every release.
+        num_steps: planned.
+        public_root: key of the public random streams.
+    """
+
+    config: Config
+    image_shape: tuple[int, int, int]
+    classes: tuple[str, ...]
+    classes_from_data: bool
+    data_name: str
+    num_records: int
+    noise_stddev: float
+    num_steps: int
+    public_root: bytes
+
+    @property
+    def student_plan(self) -> StudentPlan:
+        """What the student is and how it learns."""
+        settings, voting = self.config.student, self.config.voting
+        return StudentPlan(
+            image_shape=self.image_shape,
+            latent=LatentSpace(
+                settings.latent_dim, len(self.classes), settings.latent_law is LatentLaw.NORMAL
+            ),
+            hidden_units=settings.hidden_units,
+            channels=settings.channels,
+            jitter=settings.jitter,
+            smoothing=settings.smoothing,
+            batch_size=voting.batch_size,
+            num_steps=self.num_steps,
+            step_size=settings.step_size,
+            learning_rate=settings.learning_rate,
+            final_learning_rate=settings.final_learning_rate,
+            beta1=settings.beta1,
+            weight_average=settings.weight_average,
+        )
+
+    @property
+    def streams(self) -> Streams:
+        """The public random streams."""
+        return Streams(self.public_root)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; :meth:`from_json` reads them back."""
+        return {
+            "format": CONFIG_FORMAT,
+            "datalens": __version__,
+            "image_shape": list(self.image_shape),
+            "classes": list(self.classes),
+            "classes_from_data": self.classes_from_data,
+            "data": self.data_name,
+            "num_records": self.num_records,
+            "noise_stddev": self.noise_stddev,
+            "num_steps": self.num_steps,
+            "public_root": self.public_root.hex(),
+            "config": self.config.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any, source: Path) -> PublicFacts:
+        """Read ``release/config.json``.
+
+        Raises:
+            RunError: it is not one, or from a newer version.
+        """
+        try:
+            if data["format"] != CONFIG_FORMAT:
+                raise RunError(f"{source}: format {data['format']!r} is unknown; update datalens")
+            channels, height, width = (int(size) for size in data["image_shape"])
+            public_root = bytes.fromhex(data["public_root"])
+            if len(public_root) != ROOT_BYTES or min(channels, height, width, int(data["num_steps"])) < 1:
+                raise ValueError("a size or key out of range")
+            return cls(
+                config=parse_config(data["config"]),
+                image_shape=(channels, height, width),
+                classes=tuple(str(name) for name in data["classes"]),
+                classes_from_data=bool(data["classes_from_data"]),
+                data_name=str(data["data"]),
+                num_records=int(data["num_records"]),
+                noise_stddev=float(data["noise_stddev"]),
+                num_steps=int(data["num_steps"]),
+                public_root=public_root,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError) as error:
+            reason = " ".join(str(error).split())
+            raise RunError(f"{source}: is not a run's settings ({reason:.120}); restore the file") from None
+
+
+def read_facts(folder: RunFolder) -> PublicFacts:
+    """The public settings of a run.
+
+    Raises:
+        RunError: there are none, or they are damaged.
+    """
+    if not folder.config.is_file():
+        raise RunError(f"{folder.root}: holds no run (no release/config.json); give the folder of a run")
+    return PublicFacts.from_json(read_json(folder.config), folder.config)
+
+
+def declared_records(config: Config, data: LabelledImages) -> int:
+    """The public number of records: declared, or the file's own length where that is public.
+
+    Raises:
+        ConfigError: neither was declared.
+    """
+    if config.privacy.num_records is not None:
+        return config.privacy.num_records
+    if data.public or config.privacy.record_count_is_public:
+        return data.num_records
+    raise ConfigError(
+        "the number of records is not public: give --num-records with an upper bound that may be known, "
+        "or --public-record-count if the file's own length may be"
+    )
