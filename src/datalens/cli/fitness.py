@@ -29,9 +29,17 @@ def steps_charged(model: DataLens) -> int:
     return sum(getattr(event, "count", 1) for event in model.ledger.events())
 
 
+def steps_planned(model: DataLens) -> int:
+    """Steps that the run is to take, by its ledger."""
+    from datalens.training.terms import terms_in_force
+
+    return terms_in_force(model.ledger).num_steps
+
+
 def run_summary(model: DataLens) -> dict[str, Any]:
     """What a run promises and spent, for the JSON of every verb."""
     from datalens.privacy.budget import authorisations
+    from datalens.training.terms import terms_in_force
 
     config, facts = model.config, model.facts
     authorised = authorisations(model.ledger)[-1].authorisation
@@ -44,9 +52,9 @@ def run_summary(model: DataLens) -> dict[str, Any]:
         "delta": config.privacy.delta,
         "accountant": str(config.privacy.accountant),
         "noise": str(config.privacy.noise),
-        "noise_stddev": facts.noise_stddev,
+        "noise_stddev": terms_in_force(model.ledger).noise_stddev,
         "steps": steps_charged(model),
-        "num_steps": facts.num_steps,
+        "num_steps": steps_planned(model),
         "num_teachers": config.voting.num_teachers,
         "classes": list(facts.classes),
         "image_shape": list(facts.image_shape),

@@ -15,9 +15,14 @@ from datalens.cli.problems import MISTAKE, explain
 from datalens.version import __version__
 
 VERBS = {
+    "quickstart": ("datalens.cli.quickstart:quickstart", "Fetch, train, sample and evaluate in one go."),
     "train": ("datalens.cli.train:train", "Train a generator on sensitive images."),
     "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
     "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run: train on synthetic, test on real."),
+    "audit": ("datalens.cli.audit:audit", "Attack a run's own guarantee."),
+    "verify": ("datalens.cli.verify:verify", "Recompute a run's certificate from its ledger, and compare."),
+    "purge": ("datalens.cli.purge:purge", "Remove a run's private side."),
+    "budget": ("datalens.cli.budget:budget", "One privacy budget for a data set, across runs."),
     "privacy": ("datalens.cli.privacy:privacy", "Cost and plan, without any data."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
 }

@@ -14,6 +14,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 DATA_OPTIONS = ("data_root", "classes", "value_range", "image_size", "channels", "layout", "skip_damaged")
 
 
+def is_given(value: object) -> bool:
+    """Whether an option was given: a flag that is up, or any value, zero among them."""
+    return value is not None and value is not False
+
+
 def json_option(function: F) -> F:
     """``--json``."""
     return click.option(
@@ -78,7 +83,7 @@ def data_options(function: F) -> F:
 
 def data_settings(options: dict[str, Any]) -> dict[str, Any]:
     """The given data options as keyword arguments of :func:`datalens.data.load`."""
-    given = {name: options[name] for name in DATA_OPTIONS if options.get(name) not in (None, False)}
+    given = {name: options[name] for name in DATA_OPTIONS if is_given(options.get(name))}
     if "data_root" in given:
         given["root"] = given.pop("data_root")
     return given
@@ -88,8 +93,8 @@ def data_words(options: dict[str, Any]) -> list[str]:
     """The given data options as words of a command line, to be typed again."""
     words: list[str] = []
     for name in DATA_OPTIONS:
-        value = options.get(name)
-        if value in (None, False):
+        value: Any = options.get(name)
+        if not is_given(value):
             continue
         option = "--" + name.replace("_", "-")
         if value is True:

@@ -94,6 +94,8 @@ def check_parent(path: Path, option: str) -> None:
         RunError: says which folder.
     """
     parent = path.absolute().parent
+    if parent.exists() and not parent.is_dir():
+        raise RunError(f"{option} {path}: {parent} is a file and no folder; choose another place")
     if not parent.is_dir():
         raise RunError(f"{option} {path}: there is no folder {parent}; make it first")
     if not os.access(parent, os.W_OK | os.X_OK):

@@ -17,7 +17,7 @@ from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.budget import delta_warning, rounded_up
 from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
 from datalens.privacy.events import GaussianEvent, NoiseKind
-from datalens.privacy.signal import Signal, require_signal, signal_of
+from datalens.privacy.signal import Signal, best_threshold, require_signal, signal_of
 
 _TOP_K_TRIED = (50, 200, 400)
 _STEPS_TRIED = (50, 150, 500)
@@ -34,10 +34,25 @@ class _Terms:
     noise: NoiseKind
     top_k: int
     batch_size: int
-    vote_threshold: float
+    images_per_teacher: int | None
+    vote_threshold: float | None
+
+    @property
+    def images(self) -> int:
+        """Images of a step that one teacher may vote on."""
+        return min(self.batch_size, self.images_per_teacher or self.batch_size)
 
     def event(self, noise_stddev: float) -> GaussianEvent:
-        return GaussianEvent(2 * math.sqrt(self.top_k * self.batch_size), noise_stddev, 1, self.noise)
+        """What one step costs."""
+        return GaussianEvent(2 * math.sqrt(self.top_k * self.images), noise_stddev, 1, self.noise)
+
+    def signal(self, num_teachers: int, noise_stddev: float, *, require: bool = False) -> Signal:
+        """What is heard of so many teachers; refused where it is hopeless and required."""
+        threshold = self.vote_threshold
+        if threshold is None:
+            threshold = best_threshold(num_teachers, noise_stddev)
+        judge = require_signal if require else signal_of
+        return judge(num_teachers, noise_stddev, threshold, share_voting=self.images / self.batch_size)
 
     @property
     def target(self) -> tuple[float, float, AccountantKind]:
@@ -55,7 +70,8 @@ class _Terms:
     "--batch-size", type=Whole(), default=15, show_default=True, help="Images voted on in one step."
 )
 @click.option("--num-teachers", type=Whole(), help="Also say what of their votes survives the noise.")
-@click.option("--vote-threshold", type=Number(0, 1), default=0.7, show_default=True)
+@click.option("--images-per-teacher", type=Whole(), help="Most of them that one teacher votes on.")
+@click.option("--vote-threshold", type=Number(0, 1), show_default="the one that suits the noise")
 @click.option("--records", type=Whole(), help="Which teachers and steps leave a signal with so many records.")
 @click.option("--noise", type=Kind(NoiseKind), default=NoiseKind.ROUNDED, show_default=str(NoiseKind.ROUNDED))
 @json_option
@@ -113,7 +129,7 @@ def plan(
         solved = _solve(wanted, noise_stddev, num_steps)
     heard = None
     if solved is not None and num_teachers is not None:
-        heard = require_signal(num_teachers, solved[0], wanted.vote_threshold)
+        heard = wanted.signal(num_teachers, solved[0], require=True)
     rows = []
     if records is not None:
         rows = _choices(wanted, records, top_k, num_teachers, (noise_stddev, num_steps))
@@ -145,8 +161,8 @@ def _price(wanted: _Terms, noise_stddev: float, num_steps: int) -> float:
 def _refuse_hopeless(rows: list[dict[str, Any]], wanted: _Terms, records: int) -> None:
     if all(row["hopeless"] for row in rows):
         raise ConfigError(
-            f"epsilon = {wanted.epsilon:g} with {records} records: no choice of teachers, top-k and steps leaves "
-            f"a signal at {wanted.batch_size} images a step; lower what you gave, or raise epsilon"
+            f"epsilon = {wanted.epsilon:g} with {records} records: no choice of teachers, top-k and steps "
+            f"leaves a signal at {wanted.batch_size} images a step; lower what you gave, or raise epsilon"
         )
 
 
@@ -181,19 +197,18 @@ def _choices(
     shards = [max(1, records // shard) for shard in _SHARDS_TRIED]
     teachers = sorted(set(shards)) if num_teachers is None else [num_teachers]
     terms = [replace(wanted, top_k=k) for k in (_TOP_K_TRIED if top_k is None else (top_k,))]
-    solved = [(each.top_k, *pair) for each in terms for pair in _affordable(each, *given)]
+    solved = [(each, *pair) for each in terms for pair in _affordable(each, *given)]
     rows = []
     for count in teachers:
-        for k, stddev, steps in solved:
-            signal = signal_of(count, stddev, wanted.vote_threshold)
+        for each, stddev, steps in solved:
             rows.append(
                 {
                     "num_teachers": count,
                     "shard_size": records // count,
-                    "top_k": k,
+                    "top_k": each.top_k,
                     "num_steps": steps,
                     "noise_stddev": stddev,
-                    **signal.to_json(),
+                    **each.signal(count, stddev).to_json(),
                 }
             )
     return rows

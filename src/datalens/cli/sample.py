@@ -130,12 +130,12 @@ def cycled(numbers: Sequence[int], count: int) -> np.ndarray:
 
 def warn_unfinished(model: object, run: str, output: Output) -> None:
     """Say that a run stopped before its last step, if it did."""
-    from datalens.cli.fitness import steps_charged
+    from datalens.cli.fitness import steps_charged, steps_planned
     from datalens.training.synthesizer import DataLens
 
-    if isinstance(model, DataLens) and steps_charged(model) < model.facts.num_steps:
+    if isinstance(model, DataLens) and steps_charged(model) < steps_planned(model):
         output.warn(
-            f"{run}: took {steps_charged(model)} of {model.facts.num_steps} steps so far; "
+            f"{run}: took {steps_charged(model)} of {steps_planned(model)} steps so far; "
             "resume its training for better images"
         )
 

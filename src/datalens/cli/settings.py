@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from datalens import recipes
+from datalens.cli.options import is_given
 from datalens.errors import ConfigError
 from datalens.privacy.budget import rounded_up
 from datalens.privacy.calibration import smallest_epsilon
@@ -22,6 +23,7 @@ SETTING_OF_OPTION = {
     "accountant": ("privacy", "accountant"),
     "noise": ("privacy", "noise"),
     "insecure_seed": ("privacy", "insecure_seed"),
+    "group_size": ("privacy", "group_size"),
     "num_records": ("privacy", "num_records"),
     "public_record_count": ("privacy", "record_count_is_public"),
     "num_teachers": ("voting", "num_teachers"),
@@ -29,6 +31,7 @@ SETTING_OF_OPTION = {
     "noise_stddev": ("voting", "noise_stddev"),
     "vote_threshold": ("voting", "vote_threshold"),
     "batch_size": ("voting", "batch_size"),
+    "images_per_teacher": ("voting", "images_per_teacher"),
     "num_steps": ("voting", "num_steps"),
     "device": ("performance", "device"),
     "chunk_size": ("performance", "chunk_size"),
@@ -54,7 +57,7 @@ def build_config(
     named = recipe if recipe is not None else changes.get("recipe", usual)
     changes.pop("recipe", None)
     for option, (section, name) in SETTING_OF_OPTION.items():
-        if options.get(option) not in (None, False):
+        if is_given(options.get(option)):
             changes.setdefault(section, {})[name] = options[option]
     base = _base(named, changes.get("privacy", {}).get("epsilon"))
     settings = base.model_dump()
@@ -114,8 +117,9 @@ def _check_epsilon(settings: dict[str, Any]) -> None:
     if voting.noise_stddev is None or not privacy.is_private:
         remedy = "use a value such as 1"
     else:
+        images = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
         event = GaussianEvent(
-            2 * math.sqrt(voting.top_k * voting.batch_size), voting.noise_stddev, 1, privacy.noise
+            privacy.group_size * 2 * math.sqrt(voting.top_k * images), voting.noise_stddev, 1, privacy.noise
         )
         least = rounded_up(smallest_epsilon(event, privacy.delta, privacy.accountant))
         remedy = f"the smallest that pays for one step here is {least}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.options import data_options, data_settings, data_words, json_option, quiet_option
+from datalens.cli.options import data_options, data_settings, data_words, is_given, json_option, quiet_option
 from datalens.cli.output import Output, check_parent
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
@@ -67,12 +68,14 @@ _RECIPES = "the recipe's"
     help="Fraction of the teachers that a noisy vote must reach.",
 )
 @click.option("--batch-size", type=Whole(2), show_default=_RECIPES, help="Images voted on in one step.")
+@click.option("--images-per-teacher", type=Whole(), help="Most of them that one teacher votes on.")
 @click.option("--num-steps", type=Whole(), show_default="the recipe's, else all that epsilon allows")
 @click.option("--accountant", type=Kind(AccountantKind), show_default="exact", help="How epsilon is counted.")
 @click.option(
     "--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED), help="The first word will do."
 )
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
+@click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
@@ -84,8 +87,8 @@ def train(source: str, **options: Any) -> int:
     """Train a generator on SOURCE: mnist, fashion-mnist, shapes, an image folder, or an .npz file.
 
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
-    step, saves the run, says how to resume, and exits with status 130. With --resume all settings are the
-    run's own, and SOURCE with its options must be the same.
+    step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the
+    run's own and SOURCE the same; epsilon, noise, top-k, threshold and steps may be given anew.
 
     \b
     datalens train mnist --out runs/mnist --epsilon 1
@@ -129,7 +132,8 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
         try:
             if config is None:
-                return DataLens.resume(run, data, tell=progress.tell, stop=stop), stop
+                changes = _changes(options)
+                return DataLens.resume(run, data, changes=changes, tell=progress.tell, stop=stop), stop
             return DataLens(config).fit(data, out=run, tell=progress.tell, stop=stop), stop
         except KeyboardInterrupt:
             known = (run / "release" / "config.json").is_file()
@@ -149,7 +153,13 @@ def _check_plan(config: Config, data: LabelledImages, output: Output) -> None:
     plan = plan_releases(config, channels * height * width)
     num_records = declared_records(config, data)
     voting, privacy = config.voting, config.privacy
-    signal = require_signal(voting.num_teachers, plan.noise_stddev, voting.vote_threshold)
+    asked = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
+    signal = require_signal(
+        voting.num_teachers,
+        plan.noise_stddev,
+        plan.mechanism.vote_threshold,
+        share_voting=asked / voting.batch_size,
+    )
     warning = delta_warning(privacy.delta, num_records)
     if warning is not None and privacy.is_private:
         output.warn(warning)
@@ -179,6 +189,8 @@ def _report(
 
     summary = run_summary(model)
     last = unfit_line(model.config)
+    for note in model.notes:
+        output.warn(note)
     output.finish(
         {
             "run": str(run),
@@ -209,13 +221,24 @@ def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
     return f"resume with: {shlex.join(words)}"
 
 
+def _changes(options: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed run is asked to change."""
+    from datalens.training.terms import CHANGEABLE
+
+    return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
+
+
 def _refuse_settings(options: dict[str, Any]) -> None:
     from datalens.cli.settings import SETTING_OF_OPTION
+    from datalens.training.terms import CHANGEABLE
 
+    epsilon = options["epsilon"]
+    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
     for name in ("out", "recipe", "config_file", *SETTING_OF_OPTION):
-        if options[name] not in (None, False):
+        if is_given(options[name]) and name not in CHANGEABLE:
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
-            raise ConfigError(f"{option} {options[name]}: a resumed run keeps its own settings; leave it out")
+            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
 
 
 def _require_new(run: Path) -> None:

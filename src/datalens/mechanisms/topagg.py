@@ -35,6 +35,7 @@ class TopAgg:
             Above 1 only noise and votes together reach it, which loses least where noise exceeds all votes.
         noise: where the noise comes from.
         images_per_teacher: most images of a step that one teacher may vote on, s; None for all of them.
+        group_size: records that one person may own, g; up to g teachers change then, and mu is g times as large.
 
     Guarantee:
         Changing all votes of one teacher moves the joint tally of m images by at most
@@ -54,9 +55,10 @@ class TopAgg:
     vote_threshold: float
     noise: NoiseSource
     images_per_teacher: int | None = None
+    group_size: int = 1
 
     def __post_init__(self) -> None:
-        counts = {"num_teachers": self.num_teachers, "top_k": self.top_k}
+        counts = {"num_teachers": self.num_teachers, "top_k": self.top_k, "group_size": self.group_size}
         if self.images_per_teacher is not None:
             counts["images_per_teacher"] = self.images_per_teacher
         for name, value in counts.items():
@@ -87,7 +89,7 @@ class TopAgg:
                 f"top_k is {self.top_k}, but an image has {dim} coordinates; choose at most {dim}"
             )
         return GaussianEvent(
-            sensitivity=2.0 * math.sqrt(self.top_k * self._voted_images(batch_size)),
+            sensitivity=self.group_size * 2.0 * math.sqrt(self.top_k * self._voted_images(batch_size)),
             noise_stddev=self.noise_stddev,
             coordinates=batch_size * dim,
             noise=self.noise.kind,

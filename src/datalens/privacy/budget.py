@@ -236,7 +236,7 @@ class Budget:
             raise BudgetError(self._broken)
         after = self._price((*self._events(), event))
         if self._authorisation.is_private and after == math.inf:
-            raise _NotANumber("the cost of this release is without bound: check its noise and its sampler")
+            raise PriceError("the cost of this release is without bound: check its noise and its sampler")
         if after > self.authorised_epsilon():
             raise BudgetError(
                 f"this release would bring epsilon to {rounded_up(after)} of "
@@ -256,7 +256,7 @@ class Budget:
         """
         try:
             self.check(event)
-        except _NotANumber as error:  # it says nothing about what was spent, so nothing may follow either
+        except PriceError as error:  # it says nothing about what was spent, so nothing may follow either
             self._broken = f"{error}; nothing more is released"
             raise BudgetError(self._broken) from error
         note = dict(note or {})
@@ -304,13 +304,13 @@ class Budget:
     def _price(self, events: tuple[Event, ...]) -> float:
         epsilon = self._accountant.epsilon(compact(events), self._authorisation.delta)
         if not epsilon >= 0:
-            raise _NotANumber(
+            raise PriceError(
                 "the accountant's epsilon is not a number that can be spent: check the accountant"
             )
         return epsilon
 
 
-class _NotANumber(BudgetError):
+class PriceError(BudgetError):
     """A price that is no finite number of 0 or more."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from datalens.errors import ConfigError
-from datalens.models.warp import WarpedGenerator
+from datalens.models.finish import FinishedGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 
@@ -16,7 +16,7 @@ BATCH = 500
 
 
 def sample_images(
-    generator: WarpedGenerator,
+    generator: FinishedGenerator,
     latent: LatentSpace,
     count: int,
     *,
@@ -39,7 +39,9 @@ def sample_images(
         ConfigError: a count below 1, or labels that are not class numbers.
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ConfigError(f"num_samples = {count!r}: must be a whole number from 1; ask for at least one image")
+        raise ConfigError(
+            f"num_samples = {count!r}: must be a whole number from 1; ask for at least one image"
+        )
     streams = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "samples")
     asked = torch.from_numpy(_checked(labels, count, latent.num_classes)) if labels is not None else None
     device = next(generator.parameters()).device

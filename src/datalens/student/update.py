@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError
+from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.generators import ConditionalGenerator
-from datalens.models.warp import WarpedGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 
@@ -30,7 +30,8 @@ class StudentPlan:
         latent: what it is fed.
         hidden_units: width of the generator's dense layer.
         channels: channels of its smallest map.
-        jitter: strength of its last layer's warp.
+        training_finish: its last layer while it learns.
+        finish: its last layer when it is done.
         smoothing: passes of a 3x3 binomial filter before its sigmoid.
         batch_size: images proposed in a step, m.
         num_steps: steps over which the learning rate decays.
@@ -45,7 +46,8 @@ class StudentPlan:
     latent: LatentSpace
     hidden_units: int
     channels: int
-    jitter: float
+    training_finish: Finish
+    finish: Finish
     smoothing: int
     batch_size: int
     num_steps: int
@@ -55,8 +57,8 @@ class StudentPlan:
     beta1: float
     weight_average: float
 
-    def generator(self) -> WarpedGenerator:
-        """The generator's network, its weights all zero."""
+    def generator(self, *, training: bool = False) -> FinishedGenerator:
+        """The generator's network, its weights all zero, with the last layer of training or of the end."""
         inner = ConditionalGenerator(
             self.latent.latent_dim,
             self.latent.num_classes,
@@ -65,7 +67,7 @@ class StudentPlan:
             self.channels,
             smoothing=self.smoothing,
         )
-        return WarpedGenerator(inner, self.jitter)
+        return FinishedGenerator(inner, self.training_finish if training else self.finish)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Student:
         self.plan = plan
         self.device = torch.device(device)
         self._public = public
-        self.generator = plan.generator()
+        self.generator = plan.generator(training=True)
         self.generator.inner.init_weights(public.torch("generator-weights"))
         self.generator.to(self.device).train()
         self._average = {name: value.clone() for name, value in self._parameters()}
@@ -112,9 +114,8 @@ class Student:
     def propose(self, step: int) -> Proposal:
         """Draw the step's images (Algorithm 1, line 4)."""
         rng = self._public.torch("latents", step)
-        latents_BZ = self.plan.latent.latents(self.plan.batch_size, rng).to(self.device)
-        labels_B = self.plan.latent.labels(self.plan.batch_size, self._public.torch("labels", step))
-        images_BCHW = self.generator(latents_BZ, labels_B.to(self.device))
+        latents_BZ, labels_B = self.plan.latent.batch(self.plan.batch_size, rng)
+        images_BCHW = self.generator(latents_BZ.to(self.device), labels_B.to(self.device))
         self._proposed = (step, images_BCHW)
         return Proposal(step, images_BCHW.detach(), labels_B)
 
@@ -142,7 +143,7 @@ class Student:
         self._learned_steps += 1
         self._update_average()
 
-    def finished_generator(self) -> WarpedGenerator:
+    def finished_generator(self) -> FinishedGenerator:
         """The generator to release: averaged weights, batch-norm statistics settled on public latents."""
         finished = self.plan.generator().to(self.device)
         finished.load_state_dict(self.generator.state_dict())
@@ -187,7 +188,9 @@ class Student:
             ) from None
         state: dict[int, dict[str, Tensor]] = {}
         for index, (name, _) in enumerate(self._parameters()):
-            found = {k.rpartition("/")[2]: v for k, v in parts["adam"].items() if k.rpartition("/")[0] == name}
+            found = {
+                k.rpartition("/")[2]: v for k, v in parts["adam"].items() if k.rpartition("/")[0] == name
+            }
             if found:
                 state[index] = found
         whole = self._optimizer.state_dict()

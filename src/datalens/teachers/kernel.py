@@ -45,7 +45,9 @@ class KernelTeachers:
         """``grad_TBD``: kernel-weighted mean of the teacher's records of the fake's class, minus the fake."""
         real_TRD = shards.images_TRCHW.flatten(2)
         fake_BD = fakes.images_BCHW.flatten(1)
-        same_TBR = (shards.labels_TR[:, None, :] == fakes.labels_B[None, :, None]) & shards.present_TR[:, None]
+        same_TBR = (shards.labels_TR[:, None, :] == fakes.labels_B[None, :, None]) & shards.present_TR[
+            :, None
+        ]
         squared_TBR = (
             real_TRD.square().sum(2)[:, None, :]
             + fake_BD.square().sum(1)[None, :, None]

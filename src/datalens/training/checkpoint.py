@@ -7,7 +7,6 @@ one is read.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ import safetensors.torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
-from datalens.training.files import file_digest, read_json, sync_folder, write_json
+from datalens.training.files import PRIVATE, file_digest, read_json, sync_folder, write_json
 
 KEPT = 2
 _NAME = re.compile(r"step-(\d{8})")
@@ -34,44 +33,60 @@ class Checkpoint:
     Attributes:
         step: number of steps done; the next one has this number.
         tensors: flat name -> tensor.
-        meta: plain facts, such as heads of the ledger.
+        head: index and hash of the ledger's last line then.
+        last_step: number of the last released step then, -1 for none.
         passed_over: one line for each newer checkpoint that was damaged.
     """
 
     step: int
     tensors: dict[str, Tensor]
-    meta: dict[str, Any]
+    head: tuple[int, str]
+    last_step: int
     passed_over: tuple[str, ...] = field(default=())
 
 
-def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], meta: dict[str, Any]) -> Path:
+def save_checkpoint(
+    folder: Path, step: int, tensors: Mapping[str, Tensor], *, head: tuple[int, str], last_step: int
+) -> Path:
     """Write one checkpoint and drop all but the newest two.
+
+    Args:
+        folder: where checkpoints lie, under ``private/``.
+        step: generator steps done.
+        tensors: flat name -> tensor.
+        head: the ledger's.
+        last_step: number of the last released step, -1 for none.
 
     Raises:
         CheckpointError: it cannot be written; older ones are untouched.
     """
     name = f"step-{step:08d}"
-    temporary, final = folder / f".{name}.tmp", folder / name
+    temporary, final, old = folder / f".{name}.tmp", folder / name, folder / f".{name}.old.tmp"
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True, mode=0o700)
         state = temporary / "state.safetensors"
+        state.touch(PRIVATE)
         safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()}, state)
+        state.chmod(PRIVATE)
         with state.open("rb") as file:
             os.fsync(file.fileno())
-        write_json(temporary / "meta.json", {**meta, "step": step, "sha256": file_digest(state)})
+        meta = {"head": list(head), "last_step": last_step, "step": step, "sha256": file_digest(state)}
+        write_json(temporary / "meta.json", meta, mode=PRIVATE)
+        shutil.rmtree(old, ignore_errors=True)
         if final.exists():
-            shutil.rmtree(final)
+            final.rename(old)
         temporary.rename(final)
         sync_folder(folder)
+        shutil.rmtree(old, ignore_errors=True)
     except (OSError, RunError, safetensors.SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         reason = " ".join(str(error).split())
         raise CheckpointError(
             f"{final}: checkpoint cannot be written ({reason:.120}); make room, then resume the run"
         ) from None
-    for _, old in _found(folder)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    for _, path in _found(folder)[:-KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
     return final
 
 
@@ -99,10 +114,19 @@ def _read(path: Path, step: int, passed_over: tuple[str, ...]) -> Checkpoint:
         found = file_digest(state)
         if not isinstance(meta, dict) or meta.get("sha256") != found or meta.get("step") != step:
             raise CheckpointError(f"{state}: damaged (its SHA-256 is not the recorded one)")
+        head, last_step = _known(meta, path)
         tensors = safetensors.torch.load_file(state)
-    except (RunError, OSError, json.JSONDecodeError, safetensors.SafetensorError) as error:
+    except (RunError, OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: damaged ({' '.join(str(error).split()):.120})") from None
-    return Checkpoint(step, tensors, meta, passed_over)
+    return Checkpoint(step, tensors, head, last_step, passed_over)
+
+
+def _known(meta: dict[str, Any], path: Path) -> tuple[tuple[int, str], int]:
+    """What the checkpoint knows of the ledger: without that it is no checkpoint, and never a fresh start."""
+    match meta.get("head"), meta.get("last_step"):
+        case [int(index), str(digest)], int(last_step):
+            return (index, digest), last_step
+    raise CheckpointError(f"{path}: damaged (it does not say what was charged)")
 
 
 def _found(folder: Path) -> list[tuple[int, Path]]:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
+from datalens.student.latent import LatentLaw
 from datalens.teachers.families import TeacherKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -29,13 +30,6 @@ class Section(BaseModel):
     """Base of all settings: frozen, no unknown names, no conversion of text to numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
-
-
-class LatentLaw(StrEnum):
-    """How latents are drawn: the paper's text says normal, its code says uniform on [-1, 1]."""
-
-    NORMAL = "normal"
-    UNIFORM = "uniform"
 
 
 def _enum(kind: type[StrEnum]) -> Any:
@@ -60,6 +54,9 @@ class Privacy(Section):
         noise: rounded-gaussian (default), discrete-gaussian, continuous-gaussian, or none (no guarantee).
         num_records: public upper bound on the records; None where the file's own length is declared public.
         record_count_is_public: declare the file's own length public.
+        group_size: records that one person may own; all of them together are protected.
+        score_noise: standard deviation, in right predictions, of the one score on people's data that the budget
+            leaves room for; None for no such score.
         insecure_seed: repeatable everything, noise included; such a release is not fit for publication.
     """
 
@@ -69,6 +66,8 @@ class Privacy(Section):
     noise: NoiseKind = NoiseKind.ROUNDED
     num_records: Count | None = None
     record_count_is_public: bool = False
+    group_size: Count = 1
+    score_noise: Positive | None = None
     insecure_seed: Annotated[int, Field(ge=0)] | None = None
 
     _accountant = field_validator("accountant", mode="before")(_enum(AccountantKind))
@@ -137,12 +136,28 @@ class Teachers(Section):
     _kind = field_validator("kind", mode="before")(_enum(TeacherKind))
 
 
+class Finishing(Section):
+    """The random last layer of the finished generator: a public prior on how such images vary.
+
+    Attributes:
+        jitter: strength of the small affine warp; 1 is up to 15 degrees, 12%, shear 0.2 and 5% of the side.
+        contrast: gain on the logit of every pixel; 1 for none.
+        lightness: added to that logit before the gain.
+        lightness_spread: largest random change of the lightness of an image.
+    """
+
+    jitter: float = Field(default=0.0, ge=0, le=4)
+    contrast: Annotated[float, Field(gt=0, le=100)] = 1.0
+    lightness: float = Field(default=0.0, ge=-10, le=10)
+    lightness_spread: float = Field(default=0.0, ge=0, le=10)
+
+
 class StudentSettings(Section):
     """The generator and how it learns from what was released; all of it is post-processing.
 
     Attributes:
-        latent_dim: Z.
-        latent_law: uniform on [-1, 1] or normal.
+        latent_dim: Z, or the number of kinds a class where latents are codes.
+        latent_law: uniform on [-1, 1], normal, or codes.
         hidden_units: width of the generator's dense layer.
         channels: channels of its smallest map.
         step_size: length of an image's move along the released direction, gamma.
@@ -150,7 +165,8 @@ class StudentSettings(Section):
         final_learning_rate: fraction of it left at the last step; the decay is linear.
         beta1: Adam's.
         weight_average: decay of the averaged weights that samples are drawn from; 0 for the last weights.
-        jitter: strength of the random small affine warp in the generator's last layer; 0 for none.
+        jitter: strength of the random small affine warp in the generator's last layer while it learns.
+        finish: the last layer when it is done; see :class:`Finishing`.
         smoothing: passes of a 3x3 binomial filter before the generator's sigmoid; 0 for none.
     """
 
@@ -164,6 +180,7 @@ class StudentSettings(Section):
     beta1: float = Field(default=0.5, ge=0, lt=1)
     weight_average: float = Field(default=0.0, ge=0, lt=1)
     jitter: float = Field(default=0.0, ge=0, le=4)
+    finish: Finishing = Finishing()
     smoothing: int = Field(default=0, ge=0, le=8)
 
     _latent_law = field_validator("latent_law", mode="before")(_enum(LatentLaw))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
+from datalens.training.files import write_all, write_atomically
 
 MAGIC = b"datalens directions 1\n"
 _HEAD = struct.Struct(">4sIII32s")
@@ -55,20 +56,22 @@ class DirectionLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        content = path.read_bytes() if path.exists() else b""
-        if len(content) < len(MAGIC) and MAGIC.startswith(content):
-            content = b""
-        self._size = len(MAGIC)
         self.records: list[DirectionRecord] = []
-        if content:
+        try:
+            content = path.read_bytes() if path.exists() else b""
+            if len(content) < len(MAGIC) and MAGIC.startswith(content):
+                write_atomically(path, MAGIC)
+                content = MAGIC
+            self._size = len(MAGIC)
             for record, end in _parse(content, path):
                 self.records.append(record)
                 self._size = end
-        self._file = path.open("r+b" if path.exists() else "x+b")
-        self._file.truncate(self._size if content else 0)
-        if not content:
-            self._write(MAGIC)
-        self._file.seek(self._size)
+            self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            if self._size < len(content):
+                os.ftruncate(self._descriptor, self._size)
+                os.fsync(self._descriptor)
+        except OSError as error:
+            raise RunError(f"{path}: cannot be opened ({error.strerror}); permit it, then resume") from None
 
     def append(self, record: DirectionRecord) -> None:
         """Add one step and return once it is on disk.
@@ -76,26 +79,35 @@ class DirectionLog:
         Raises:
             RunError: it cannot be written; the file is as it was.
         """
-        encoded = _encode(record)
-        self._write(encoded)
+        if self._descriptor is None:
+            raise RunError(f"{self._path}: was closed; resume the run")
+        encoded = encode_record(record)
+        try:
+            write_all(self._descriptor, encoded)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with suppress(OSError):  # what cannot be taken back is a cut-off end at the next opening
+                os.ftruncate(self._descriptor, self._size)
+            raise RunError(
+                f"{self._path}: cannot be written ({error.strerror}); make room, then resume the run"
+            ) from None
         self._size += len(encoded)
         self.records.append(record)
 
     def close(self) -> None:
         """Close the file; :attr:`records` stay."""
-        self._file.close()
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
-    def _write(self, content: bytes) -> None:
-        try:
-            self._file.write(content)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            with suppress(OSError):
-                self._file.truncate(self._size)
-            raise RunError(
-                f"{self._path}: cannot be written ({error.strerror}); make room, then resume the run"
-            ) from None
+
+def write_directions(path: Path, records: Iterable[DirectionRecord]) -> None:
+    """Write a whole record at once, for a run that was kept in memory.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    write_atomically(path, MAGIC + b"".join(encode_record(record) for record in records))
 
 
 def read_directions(path: Path) -> list[DirectionRecord]:
@@ -111,7 +123,8 @@ def read_directions(path: Path) -> list[DirectionRecord]:
     return [record for record, _ in _parse(content, path)]
 
 
-def _encode(record: DirectionRecord) -> bytes:
+def encode_record(record: DirectionRecord) -> bytes:
+    """One record as it stands in the file."""
     images, coordinates = record.direction_BD.shape
     flat = record.direction_BD.detach().cpu().to(torch.int8).numpy().reshape(-1).view(np.uint8) & 3
     padded = np.zeros(-(-flat.size // 4) * 4, np.uint8)

@@ -8,10 +8,11 @@ from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, RunError
+from datalens.models.finish import Finish
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
-from datalens.training.config import Config, LatentLaw, parse_config
+from datalens.training.config import Config, parse_config
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
 from datalens.version import __version__
@@ -52,12 +53,11 @@ class PublicFacts:
         settings, voting = self.config.student, self.config.voting
         return StudentPlan(
             image_shape=self.image_shape,
-            latent=LatentSpace(
-                settings.latent_dim, len(self.classes), settings.latent_law is LatentLaw.NORMAL
-            ),
+            latent=LatentSpace(settings.latent_dim, len(self.classes), settings.latent_law),
             hidden_units=settings.hidden_units,
             channels=settings.channels,
-            jitter=settings.jitter,
+            training_finish=Finish(jitter=settings.jitter),
+            finish=Finish(**settings.finish.model_dump()),
             smoothing=settings.smoothing,
             batch_size=voting.batch_size,
             num_steps=self.num_steps,
@@ -67,6 +67,12 @@ class PublicFacts:
             beta1=settings.beta1,
             weight_average=settings.weight_average,
         )
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of one image, D."""
+        channels, height, width = self.image_shape
+        return channels * height * width
 
     @property
     def streams(self) -> Streams:

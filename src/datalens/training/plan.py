@@ -6,20 +6,16 @@ import math
 from dataclasses import dataclass
 
 from datalens.errors import ConfigError
+from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.mechanisms.topagg import TopAgg
 from datalens.noise import make_noise
 from datalens.noise.table import SLACK_BOUND
+from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
-from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.events import GaussianEvent, NoiseKind, times
+from datalens.privacy.signal import best_threshold
 from datalens.training.config import Config, Voting
-
-BEST_THRESHOLD = 0.612
-"""Threshold, in standard deviations of the noise, at which {-1, 0, 1} keeps most of a weak signal.
-
-A mean of size e << 1 under unit noise, cut at t, is seen with signal-to-noise ratio e * phi(t) * sqrt(2 / Phi(-t)),
-largest at t = 0.612: 0.90 of what the uncut value has, where the sign alone (t = 0) has 0.80.
-"""
 
 WITHOUT_NOISE = "give --num-steps (voting.num_steps) where there is no noise to limit them"
 
@@ -60,26 +56,63 @@ def plan_releases(config: Config, dim: int) -> Plan:
             )
         if voting.num_steps is None:
             raise ConfigError(f"num_steps is not set: {WITHOUT_NOISE}")
-        mechanism = _mechanism(config, 0.0)
+        mechanism = mechanism_of(config, 0.0)
         event = mechanism.event(voting.batch_size, dim)
         return Plan(0.0, voting.num_steps, event, Authorisation.not_private(privacy.delta), mechanism)
     stddev = voting.noise_stddev if voting.noise_stddev is not None else _noise_for_steps(config, dim)
-    mechanism = _mechanism(config, stddev)
+    mechanism = mechanism_of(config, stddev)
     event = mechanism.event(voting.batch_size, dim)
     target = (privacy.epsilon, privacy.delta, privacy.accountant)
-    if voting.num_steps is None:
-        num_steps = require_releases(event, *target)
-    else:
-        num_steps = voting.num_steps
-        require_releases(event, *target)
-        cost = epsilon_for(event, num_steps, privacy.delta, privacy.accountant)
-        if cost > privacy.epsilon:
-            raise ConfigError(
-                f"num_steps = {num_steps} with noise_stddev = {stddev:g} costs epsilon {cost:.4g}, above "
-                f"{privacy.epsilon:g}; use at most {max_releases(event, *target)} steps or more noise"
-            )
-    authorisation = Authorisation(*target, num_releases=num_steps, planned=event)
+    require_releases(event, *target)
+    num_steps = voting.num_steps if voting.num_steps is not None else _most_steps(event, config)
+    cost = _cost(event, num_steps, config)
+    if cost > privacy.epsilon:
+        raise ConfigError(
+            f"num_steps = {num_steps} with noise_stddev = {stddev:g} costs epsilon {cost:.4g}, above "
+            f"{privacy.epsilon:g}; use at most {_most_steps(event, config)} steps or more noise"
+        )
+    if privacy.score_noise is None:
+        authorisation = Authorisation(*target, num_releases=num_steps, planned=event)
+    else:  # the cost of exactly these steps and one score, with room for the last bit of a float
+        ceiling = min(privacy.epsilon, cost * (1 + 1e-9))
+        authorisation = Authorisation(ceiling, privacy.delta, privacy.accountant)
     return Plan(stddev, num_steps, event, authorisation, mechanism)
+
+
+def score_mechanism(config: Config) -> GaussianSum | None:
+    """What may release one count of right predictions; None where no room was left for it.
+
+    One record more, less or changed moves the count by at most 1, so ``group_size`` records by that many.
+    """
+    privacy = config.privacy
+    if privacy.score_noise is None or not privacy.is_private:
+        return None
+    return GaussianSum(float(privacy.group_size), privacy.score_noise, make_noise(privacy.noise))
+
+
+def _cost(event: GaussianEvent, num_steps: int, config: Config) -> float:
+    """Epsilon of the steps, and of the score if there is to be one."""
+    score = score_mechanism(config)
+    events = [times(event, num_steps), *([] if score is None else [score.event(1)])]
+    return Accountant(config.privacy.accountant).epsilon(events, config.privacy.delta)
+
+
+def _most_steps(event: GaussianEvent, config: Config) -> int:
+    """The largest number of steps that fits beside the score."""
+    privacy = config.privacy
+    low, high = 0, max_releases(event, privacy.epsilon, privacy.delta, privacy.accountant) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _cost(event, middle, config) <= privacy.epsilon:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        raise ConfigError(
+            f"score_noise = {privacy.score_noise}: one such score leaves no room for a step at epsilon "
+            f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
+        )
+    return low
 
 
 def _noise_for_steps(config: Config, dim: int) -> float:
@@ -91,13 +124,23 @@ def _noise_for_steps(config: Config, dim: int) -> float:
         )
     images = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
     draft = GaussianEvent(
-        2 * math.sqrt(voting.top_k * images), 1.0, voting.batch_size * dim, privacy.noise, SLACK_BOUND
+        privacy.group_size * 2 * math.sqrt(voting.top_k * images),
+        1.0,
+        voting.batch_size * dim,
+        privacy.noise,
+        SLACK_BOUND,
     )
     target = (privacy.epsilon, privacy.delta, privacy.accountant)
+    score = score_mechanism(config)
+    if score is not None and epsilon_for(score.event(1), 1, *target[1:]) > 0.9 * privacy.epsilon:
+        raise ConfigError(
+            f"score_noise = {score.noise_stddev:g}: one such score takes nearly all of epsilon "
+            f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
+        )
     stddev = _tidy(noise_for(draft, voting.num_steps, *target))
     while True:
-        event = _mechanism(config, stddev).event(voting.batch_size, dim)  # with the sampler's slack
-        if epsilon_for(event, voting.num_steps, privacy.delta, privacy.accountant) <= privacy.epsilon:
+        event = mechanism_of(config, stddev).event(voting.batch_size, dim)  # with the sampler's slack
+        if _cost(event, voting.num_steps, config) <= privacy.epsilon:
             return stddev
         stddev = _tidy(stddev * 1.001)
 
@@ -118,10 +161,11 @@ def _vote_threshold(voting: Voting, stddev: float) -> float:
         return voting.vote_threshold
     if stddev == 0:
         return 0.05
-    return round(BEST_THRESHOLD * stddev / voting.num_teachers, 4)
+    return best_threshold(voting.num_teachers, stddev)
 
 
-def _mechanism(config: Config, stddev: float) -> TopAgg:
+def mechanism_of(config: Config, stddev: float) -> TopAgg:
+    """TopAgg with these settings, for planning: its noise is a stand-in."""
     voting = config.voting
     kind = config.privacy.noise
     key = None if config.privacy.insecure_seed is None or kind is NoiseKind.NONE else b"plan only"
@@ -132,4 +176,5 @@ def _mechanism(config: Config, stddev: float) -> TopAgg:
         _vote_threshold(voting, stddev),
         make_noise(kind, key),
         voting.images_per_teacher,
+        config.privacy.group_size,
     )

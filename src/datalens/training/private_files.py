@@ -64,9 +64,7 @@ class Secrets:
                 raise ValueError("a key of the wrong size")
             return cls(root, data["fingerprint"], None if budget_file is None else Path(budget_file))
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise RunError(
-                f"{path}: is damaged; the run cannot go on without it, restore the file"
-            ) from None
+            raise RunError(f"{path}: is damaged; the run cannot go on without it, restore the file") from None
 
 
 def require_private(folder: RunFolder) -> None:
@@ -76,7 +74,9 @@ def require_private(folder: RunFolder) -> None:
         RunError: it cannot go on.
     """
     if not folder.private.is_dir():
-        raise RunError(f"{folder.root}: its private/ is gone, so it cannot go on; sampling needs only release/")
+        raise RunError(
+            f"{folder.root}: its private/ is gone, so it cannot go on; sampling needs only release/"
+        )
 
 
 def fingerprint(data: LabelledImages) -> str:

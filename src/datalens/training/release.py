@@ -1,46 +1,107 @@
-"""The released generator on disk: weights as safetensors beside the settings; loading one runs no code."""
+"""What a run shares: generator, certificate, page for people; loading any of it runs no code."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import safetensors
 import safetensors.torch
+import torch
 
-from datalens.errors import CheckpointError, RunError
-from datalens.models.warp import WarpedGenerator
-from datalens.training.files import read_json, write_atomically
+from datalens.errors import CheckpointError
+from datalens.models.finish import FinishedGenerator
+from datalens.privacy.certificate import build_certificate
+from datalens.privacy.data_card import data_card
+from datalens.privacy.ledger import Ledger
+from datalens.training.facts import PublicFacts, read_facts
+from datalens.training.files import file_digest, read_json, write_atomically, write_json
+from datalens.training.heads import note_head
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import PublicFacts
+from datalens.version import __version__
+
+__all__ = ["certify", "environment", "read_facts", "read_generator", "write_generator"]
 
 
-def write_generator(path: Path, generator: WarpedGenerator) -> None:
+def certify(folder: RunFolder, ledger: Ledger, made_in: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Write ``certificate.json`` and ``README.md`` from what lies in ``release/``, and return the certificate.
+
+    Args:
+        folder: of the run; its generator and settings are in place.
+        ledger: of the run.
+        made_in: the environment of the training; None for the one that the old certificate names.
+
+    Raises:
+        DataLensError: files are missing, or the ledger certifies nothing.
+    """
+    config = read_json(folder.config)
+    if made_in is None:
+        made_in = read_json(folder.certificate)["environment"]
+    files = {
+        path.name: file_digest(path)
+        for path in (folder.config, folder.directions, folder.generator, folder.scores)
+        if path.is_file()
+    }
+    certificate = build_certificate(ledger, config, files, made_in)
+    write_json(folder.certificate, certificate)
+    write_atomically(folder.data_card, data_card(certificate).encode())
+    note_head(str(ledger.header.get("run_id", "")), ledger.head)
+    return certificate
+
+
+def environment(device: str | torch.device) -> dict[str, Any]:
+    """Versions and platform, on which alone a replay is bit for bit the same; nothing that names a machine."""
+    kind = torch.device(device).type
+    return {
+        "datalens": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name(device) if kind == "cuda" else kind,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def write_generator(path: Path, generator: FinishedGenerator) -> None:
     """Write the weights and batch-norm statistics."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
     write_atomically(path, safetensors.torch.save(tensors))
 
 
-def read_generator(path: Path, facts: PublicFacts) -> WarpedGenerator:
+def read_generator(path: Path, facts: PublicFacts) -> FinishedGenerator:
     """The generator in evaluation mode.
 
     Raises:
         CheckpointError: the file is missing, damaged, or of another network.
     """
-    generator = facts.student_plan.generator()
     try:
-        generator.load_state_dict(safetensors.torch.load_file(path))
-    except (OSError, RuntimeError, safetensors.SafetensorError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{path}: cannot be loaded ({reason:.160}); restore the file") from None
+        tensors = safetensors.torch.load(path.read_bytes())
+        _check_shapes(tensors, facts)
+        generator = facts.student_plan.generator()
+        generator.load_state_dict(tensors)
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
+        raise CheckpointError(f"{path}: cannot be loaded ({_reason(error)}); restore the file") from None
+    except safetensors.SafetensorError as error:
+        raise CheckpointError(f"{path}: is not a safetensors file ({_reason(error)}); restore it") from None
     return generator.eval().requires_grad_(False)
 
 
-def read_facts(folder: RunFolder) -> PublicFacts:
-    """The public settings of a run.
+def _check_shapes(tensors: Mapping[str, torch.Tensor], facts: PublicFacts) -> None:
+    """Compare with the settings before any memory is taken for them, as both files may come from anywhere."""
+    with torch.device("meta"):
+        expected = facts.student_plan.generator().state_dict()
+    for name in sorted(expected.keys() | tensors.keys()):
+        mine = expected.get(name)
+        found = tensors.get(name)
+        if mine is None or found is None or mine.shape != found.shape or mine.dtype != found.dtype:
+            raise ValueError(f"tensor {name!r:.60} does not fit the run's settings")
 
-    Raises:
-        RunError: there are none.
-    """
-    if not folder.config.is_file():
-        raise RunError(f"{folder.root}: holds no run (no release/config.json); give the folder of a run")
-    return PublicFacts.from_json(read_json(folder.config), folder.config)
+
+def _reason(error: BaseException) -> str:
+    words: Sequence[str] = str(error).split()
+    return f"{' '.join(words) or type(error).__name__:.160}"

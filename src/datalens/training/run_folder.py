@@ -50,6 +50,27 @@ class RunFolder:
             raise RunError(f"{root}: holds no run (no release/config.json); give the folder of a run")
         return folder
 
+    def purge(self) -> bool:
+        """Remove ``private/``; what is shared stays complete, but the run can never go on.
+
+        Returns:
+            Whether there was anything to remove.
+
+        Raises:
+            RunError: it is a link, or some of it cannot be removed.
+        """
+        if self.private.is_symlink():
+            raise RunError(f"{self.private}: is a link; remove what it points to by hand")
+        if not self.private.exists():
+            return False
+        try:
+            shutil.rmtree(self.private)
+        except OSError as error:
+            raise RunError(
+                f"{self.private}: cannot be removed whole ({error.strerror}); permit it and purge again"
+            ) from None
+        return True
+
     def discard(self) -> None:
         """Remove a folder that :meth:`create` made, where a run could not begin."""
         for part in (self.private, self.release):
@@ -91,6 +112,16 @@ class RunFolder:
     def certificate(self) -> Path:
         """What is promised, for machines."""
         return self.release / "certificate.json"
+
+    @property
+    def data_card(self) -> Path:
+        """What is promised, for people."""
+        return self.release / "README.md"
+
+    @property
+    def scores(self) -> Path:
+        """Scores that may be shared: on public data, or noisy and charged."""
+        return self.release / "scores.json"
 
     @property
     def secrets(self) -> Path:

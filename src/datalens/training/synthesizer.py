@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from datalens.data.arrays import labelled_images
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, RunError
-from datalens.models.warp import WarpedGenerator
+from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
+from datalens.privacy.dataset_budget import open_dataset_budget
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
 from datalens.training.config import Config
-from datalens.training.files import write_json
-from datalens.training.release import read_facts, read_generator, write_generator
+from datalens.training.directions import DirectionRecord, read_directions, write_directions
+from datalens.training.facts import PublicFacts
+from datalens.training.files import read_json, write_atomically, write_json
+from datalens.training.release import certify, environment, read_facts, read_generator, write_generator
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import Progress, PublicFacts, Session
+from datalens.training.session import Progress, Session
 
 Tell = Callable[[Progress], None]
 _Part = TypeVar("_Part")
@@ -45,9 +48,11 @@ class DataLens:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._facts: PublicFacts | None = None
-        self._generator: WarpedGenerator | None = None
+        self._generator: FinishedGenerator | None = None
         self._ledger: Ledger | None = None
-        self._source: Path | None = None
+        self._records: list[DirectionRecord] = []
+        self._made_in: dict[str, Any] = {}
+        self._notes: tuple[str, ...] = ()
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -57,8 +62,10 @@ class DataLens:
         labels: np.ndarray | Sequence[Any] | None = None,
         *,
         classes: Sequence[object] | int | None = None,
-        value_range: Literal["0..1", "-1..1", "0..255"] | None = None,
+        value_range: tuple[float, float] | None = None,
         out: str | os.PathLike[str] | None = None,
+        budget_file: str | os.PathLike[str] | None = None,
+        data_name: str | None = None,
         tell: Tell | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> DataLens:
@@ -69,8 +76,10 @@ class DataLens:
                 as :func:`datalens.data.load` reads them (then leave out labels and classes).
             labels: one class for each image.
             classes: the public list of classes; left out, it is read off the labels and counts as public.
-            value_range: what counts as black and white where images are not uint8.
+            value_range: what counts as black and white where images are not uint8, such as (0, 1).
             out: a new folder for the run; left out, nothing is written and nothing can be resumed.
+            budget_file: the data set's budget (see ``datalens budget``), charged before the run's own.
+            data_name: the name that the budget file must have; left out, any.
             tell: called with a :class:`Progress` after every step.
             stop: asked before every step; True ends the training early (resumable where ``out`` is given).
 
@@ -85,7 +94,17 @@ class DataLens:
             if labels is None:
                 raise ConfigError("labels are missing: give one class for each image")
             data = labelled_images(images, labels, classes=classes, value_range=value_range)
-        session = Session.begin(self.config, data, None if out is None else Path(out))
+        if data_name is not None and budget_file is None:
+            raise ConfigError(
+                f"data_name = {data_name!r}: belongs to a budget file; give one, or leave it out"
+            )
+        shared = None if budget_file is None else open_dataset_budget(Path(budget_file), data_name)
+        try:
+            session = Session.begin(self.config, data, None if out is None else Path(out), shared)
+        except BaseException:
+            if shared is not None:
+                shared.close()
+            raise
         return self._train(session, tell, stop)
 
     @classmethod
@@ -94,15 +113,24 @@ class DataLens:
         folder: str | os.PathLike[str],
         data: LabelledImages,
         *,
+        changes: Mapping[str, Any] | None = None,
         tell: Tell | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> DataLens:
         """Go on with a run that was interrupted; what was charged stays charged.
 
+        Args:
+            folder: of the run.
+            data: the same records.
+            changes: settings that may change: epsilon, noise_stddev, top_k, vote_threshold, num_steps. A higher
+                epsilon is recorded as decided after looking, and the proof does not cover it.
+            tell: called with a :class:`Progress` after every step.
+            stop: asked before every step; True ends the training early.
+
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
         """
-        session = Session.resume(Path(folder), data)
+        session = Session.resume(Path(folder), data, changes)
         return cls(session.facts.config)._train(session, tell, stop)
 
     def _train(self, session: Session, tell: Tell | None, stop: Callable[[], bool]) -> DataLens:
@@ -111,8 +139,10 @@ class DataLens:
             self._facts = session.facts
             self._ledger = session.ledger
             self._generator = session.student.finished_generator()
+            self._records = session.records
+            self._made_in = environment(session.student.device)
+            self._notes = tuple(session.notes)
             if session.folder is not None:
-                self._source = session.folder.root
                 write_release(session.folder, self)
         finally:
             session.close()
@@ -158,6 +188,11 @@ class DataLens:
         return self.facts.config.privacy.is_publishable
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines for the owner of the run, such as checkpoints that were passed over on resume."""
+        return self._notes
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in the order of their numbers."""
         return self.facts.classes
@@ -168,7 +203,7 @@ class DataLens:
         return _there(self._facts)
 
     @property
-    def generator(self) -> WarpedGenerator:
+    def generator(self) -> FinishedGenerator:
         """The finished network."""
         return _there(self._generator)
 
@@ -180,7 +215,8 @@ class DataLens:
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write what may be shared to ``folder/release``: generator, settings, ledger.
+        """Write what may be shared to ``folder/release``: generator, settings, ledger, directions,
+        certificate.
 
         Raises:
             RunError: nothing was trained, or the folder exists with something in it.
@@ -190,7 +226,8 @@ class DataLens:
         try:
             write_json(target.config, self.facts.to_json())
             lines = b"".join(line.encode() for line in self.ledger.lines)
-            target.ledger.write_bytes(lines)
+            write_atomically(target.ledger, lines)
+            write_directions(target.directions, self._records)
             write_release(target, self)
         except BaseException:
             target.discard()
@@ -211,13 +248,19 @@ class DataLens:
         loaded._facts = facts
         loaded._generator = read_generator(source.generator, facts)
         loaded._ledger = Ledger.read(source.ledger)
-        loaded._source = source.root
+        if source.directions.is_file():
+            loaded._records = read_directions(source.directions)
+        if source.certificate.is_file():
+            certificate = read_json(source.certificate)
+            made_in = certificate.get("environment") if isinstance(certificate, dict) else None
+            loaded._made_in = made_in if isinstance(made_in, dict) else {}
         return loaded
 
 
 def write_release(folder: RunFolder, model: DataLens) -> None:
     """Write what a finished (or stopped) run shares besides ledger and settings."""
     write_generator(folder.generator, model.generator)
+    certify(folder, model.ledger, model._made_in)
 
 
 def _there(part: _Part | None) -> _Part:

@@ -1,0 +1,93 @@
+"""One audit from a run's folder (or any :class:`Subject`) to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from datalens.audit.bookkeeping import audit_budget, audit_partition
+from datalens.audit.findings import Finding, Report
+from datalens.audit.isolation import audit_isolation, audit_shards
+from datalens.audit.mechanism import audit_mechanism, audit_sensitivity
+from datalens.audit.noise_law import DRAWS, audit_noise
+from datalens.audit.replay import replay_ledger
+from datalens.audit.subject import Subject
+from datalens.privacy.events import NoiseKind
+from datalens.privacy.ledger import Ledger
+from datalens.training.facts import PublicFacts, read_facts
+from datalens.training.run_folder import RunFolder
+from datalens.training.terms import terms_in_force
+
+SLOW_DRAWS = 40_000
+"""Of discrete Gaussian noise, which is slow to draw."""
+
+
+def audit_run(
+    folder: Path,
+    *,
+    trials: int | None = None,
+    draws: int | None = None,
+    tell: Callable[[Finding], None] = lambda _: None,
+) -> Report:
+    """Audit a run: its files, and the product with the run's settings on this machine.
+
+    Needs ``release/`` only; where ``private/`` is still there, the slot map is checked too. Nothing in the
+    folder is changed.
+
+    Args:
+        folder: of the run.
+        trials: trials a side of the attack on the mechanism.
+        draws: of noise at the run's own standard deviation.
+        tell: hears of every finding as it is made.
+
+    Raises:
+        DataLensError: there is no run in the folder.
+    """
+    source = RunFolder.open(folder)
+    findings = audit_files(source)
+    for finding in findings:
+        tell(finding)
+    if findings[0].passed:  # the settings in force are read from a ledger that can be trusted to be whole
+        findings += audit_subject(subject_of(source), trials, draws, tell)
+    return Report(tuple(findings))
+
+
+def audit_files(source: RunFolder) -> list[Finding]:
+    """The ledger against other eyes and an independent accountant, the directions against the ledger."""
+    findings = replay_ledger(source.ledger, source.directions if source.directions.exists() else None)
+    if source.partition.is_file():
+        findings.append(audit_partition(source.partition))
+    return findings
+
+
+def audit_subject(
+    subject: Subject,
+    trials: int | None = None,
+    draws: int | None = None,
+    tell: Callable[[Finding], None] = lambda _: None,
+) -> list[Finding]:
+    """Every check that looks at the product itself, cheap ones first; the self-test's entry too."""
+    if draws is None:
+        draws = SLOW_DRAWS if subject.config.privacy.noise is NoiseKind.DISCRETE else DRAWS
+    findings: list[Finding] = []
+    checks: tuple[Callable[[], Finding | list[Finding]], ...] = (
+        lambda: audit_budget(subject),
+        lambda: audit_shards(subject),
+        lambda: audit_isolation(subject),
+        lambda: audit_sensitivity(subject),
+        lambda: audit_noise(subject, draws),
+        lambda: audit_mechanism(subject, trials),
+    )
+    for check in checks:
+        found = check()
+        for finding in found if isinstance(found, list) else [found]:
+            findings.append(finding)
+            tell(finding)
+    return findings
+
+
+def subject_of(source: RunFolder) -> Subject:
+    """The product as the run uses it, on the terms in force."""
+    facts: PublicFacts = read_facts(source)
+    config = terms_in_force(Ledger.read(source.ledger)).config(facts.config)
+    return Subject(config, facts.image_shape, len(facts.classes))

@@ -1,0 +1,201 @@
+"""The certificate a second time, from ledger and settings alone, by code that shares nothing with the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from datalens.audit.ledger_reader import Difference, Entry
+from datalens.audit.second_curves import CLASSIC, EXACT, RDP, TOLERANCE, epsilon_again, totals_again
+from datalens.privacy import promises
+
+Json = dict[str, Any]
+
+
+def certificate_again(
+    entries: Sequence[Entry], config: Mapping[str, Any], files: Mapping[str, str], environment: Any
+) -> Json:
+    """What ``certificate.json`` must say.
+
+    Raises:
+        Difference: the ledger authorises nothing, or less than was released.
+    """
+    header = entries[0].body
+    mechanism = header.get("mechanism", {})
+    events = [event for entry in entries for event in entry.charges]
+    granted = authorisations_again(entries)
+    privacy = config.get("config", {}).get("privacy", {})
+    kinds = {str(event.get("noise")) for event in events}
+    reasons = []
+    if "none" in kinds or privacy.get("noise") == "none":
+        reasons.append(promises.NO_NOISE)
+    if privacy.get("insecure_seed") is not None:
+        reasons.append(promises.INSECURE_SEED)
+    if "continuous-gaussian" in kinds or privacy.get("noise") == "continuous-gaussian":
+        reasons.append(promises.CONTINUOUS)
+    return {
+        "format": promises.CERTIFICATE_FORMAT,
+        "fit_for_publication": reasons == [],
+        "not_fit_because": reasons,
+        "guarantee": _guarantee(entries, granted, int(mechanism.get("group_size", 1))),
+        "spent": _spent(entries, granted[-1][1]),
+        "mechanism": {
+            **mechanism,
+            "changed_on_resume": [entry.body for entry in entries if entry.kind == "settings"],
+        },
+        "noise": _noise(events, insecure=privacy.get("insecure_seed") is not None),
+        "assumed_public": {
+            "bound_on_records": mechanism.get("num_records"),
+            "num_teachers": mechanism.get("num_teachers"),
+            "slots_of_each_teacher": mechanism.get("shard_size"),
+            "image_shape": config.get("image_shape"),
+            "classes": config.get("classes"),
+            "classes_were_read_off_the_data": config.get("classes_from_data"),
+            "generated_labels": promises.LABELS_TEXT,
+            "data": config.get("data"),
+        },
+        "not_covered": list(promises.NOT_COVERED)
+        + ([promises.FLOATING_POINT] if "continuous-gaussian" in kinds else []),
+        "later_authorisations": [
+            {**said, "decided_after_looking": True} for looked, said in granted if looked
+        ],
+        "dataset_budget": header.get("dataset_budget"),
+        "ledger": {
+            "run_id": header.get("run_id"),
+            "last_line": entries[-1].number,
+            "head": entries[-1].digest,
+        },
+        "files": dict(files),
+        "environment": environment,
+    }
+
+
+def authorisations_again(entries: Sequence[Entry]) -> list[tuple[bool, Json]]:
+    """Whether something had been released before, and what was authorised; oldest first.
+
+    Raises:
+        Difference: nothing was authorised.
+    """
+    found = []
+    looked = False
+    for entry in entries:
+        looked = looked or entry.kind in ("release", "recovered")
+        if entry.kind in ("header", "authorisation") and isinstance(entry.body.get("authorisation"), dict):
+            found.append((looked, entry.body["authorisation"]))
+    if not found:
+        raise Difference("the ledger authorises nothing")
+    return found
+
+
+def promised_by(said: Json) -> float:
+    """The epsilon that one authorisation promises: its plan's cost, or its ceiling."""
+    if said.get("planned") is not None and said.get("num_releases") is not None:
+        return epsilon_again([_repeated(said)], said["delta"], said["accountant"])
+    return math.inf if said.get("epsilon") is None else float(said["epsilon"])
+
+
+def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Iterator[str]:
+    """One line for each leaf that differs; floats may differ by one part in a million."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for name in sorted(expected.keys() | found.keys()):
+            if name not in expected or name not in found:
+                yield f"{where}: {name} is {'missing' if name in expected else 'unknown'}"
+            else:
+                yield from unequal(expected[name], found[name], f"{where}: {name}")
+    elif isinstance(expected, list | tuple) and isinstance(found, list):
+        if len(expected) != len(found):
+            yield f"{where}: has {len(found)} items where {len(expected)} belong"
+        for number, (mine, theirs) in enumerate(zip(expected, found, strict=False)):
+            yield from unequal(mine, theirs, f"{where} {number}")
+    elif _is_float(expected) and _is_float(found):
+        if not abs(expected - found) <= TOLERANCE * max(abs(expected), abs(found)):
+            yield f"{where} is {found!r}, but the ledger gives {expected!r}"
+    elif type(expected) is not type(found) or expected != found:
+        yield f"{where} is {found!r:.80}, but the rest of the release gives {expected!r:.80}"
+
+
+def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group_size: int) -> Json:
+    first = [said for looked, said in granted if not looked][-1]
+    delta, accountant = first["delta"], first["accountant"]
+    if any((said["delta"], said["accountant"]) != (delta, accountant) for _, said in granted):
+        raise Difference("authorisations differ in delta or accountant")
+    own = promised_by(first)
+    promised = max([own, *(promised_by(said) for looked, said in granted if looked)])
+    proved = promised == own
+    cautions = [] if proved else [promises.RAISED_TEXT]
+    events = [event for entry in entries for event in entry.charges]
+    spent = epsilon_again(events, delta, accountant)
+    planned = first.get("planned") is not None and proved
+    if spent > promised * (1 + TOLERANCE):
+        released = [event for entry in entries if entry.kind == "release" for event in entry.charges]
+        if epsilon_again(released, delta, accountant) > promised * (1 + TOLERANCE):
+            raise Difference("more was released than was authorised")
+        cautions.append(promises.CUT_OFF_TEXT)
+        promised, proved, planned = spent, False, False
+    plan = [_repeated(first)] if planned else []
+    one = [{**event, "sensitivity": event["sensitivity"] / group_size} for event in plan]
+    adjacency = str(entries[0].body.get("adjacency", promises.BLANKED))
+    return {
+        "epsilon": _or_null(promised),
+        "delta": delta,
+        "adjacency": adjacency,
+        "adjacency_means": promises.ADJACENCY_TEXT.get(adjacency, adjacency),
+        "replace_one": {"epsilon": _or_null(promised), "why": promises.REPLACE_ONE_TEXT},
+        "group_size": group_size,
+        "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
+        "accountant": accountant,
+        "accountant_used": _used(plan or events, accountant),
+        "under_other_accountants": _each(plan, delta) if plan else None,
+        "planned_releases": first.get("num_releases"),
+        "ceiling_fixed_beforehand": proved,
+        "cautions": cautions,
+    }
+
+
+def _spent(entries: Sequence[Entry], said: Json) -> Json:
+    events = [event for entry in entries for event in entry.charges]
+    return {
+        "epsilon": _or_null(epsilon_again(events, said["delta"], said["accountant"])),
+        "under_other_accountants": _each(events, said["delta"]),
+        "releases": len([entry for entry in entries if entry.kind == "release"]),
+        "cut_off_lines_charged": len([entry for entry in entries if entry.kind == "recovered"]),
+        "mu": _or_null(totals_again(events)[0]),
+        "note": promises.SPENT_TEXT,
+    }
+
+
+def _noise(events: list[Json], *, insecure: bool) -> Json:
+    _, ratios, masses, kinds = totals_again(events)
+    return {
+        "kinds": sorted(kinds),
+        "source": "insecure seed" if insecure else "operating system",
+        "sensitivities": sorted({event["sensitivity"] for event in events}),
+        "stddevs": sorted({event["noise_stddev"] for event in events}),
+        "coordinates_drawn": sum(event["coordinates"] * event["count"] for event in events),
+        "slack_eta": max([0.0, *(event["slack"]["eta"] for event in events)]),
+        "slack_tau": max([0.0, *(event["slack"]["tau"] for event in events)]),
+        "slack_in_epsilon": 2 * ratios,
+        "slack_mass": masses,
+    }
+
+
+def _used(events: list[Json], accountant: str) -> str:
+    kinds = {event["noise"] for event in events}
+    return RDP if accountant == EXACT and kinds - {"rounded-gaussian", "continuous-gaussian"} else accountant
+
+
+def _each(events: list[Json], delta: float) -> Json:
+    return {name: _or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
+
+
+def _repeated(said: Json) -> Json:
+    return {**said["planned"], "count": said["planned"]["count"] * said["num_releases"]}
+
+
+def _or_null(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

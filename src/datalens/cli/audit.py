@@ -1,0 +1,100 @@
+"""``datalens audit``: attack a run's own guarantee, one verdict line, exit status 0 or 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from datalens.cli.options import data_options, data_settings, json_option, quiet_option
+from datalens.cli.output import STDOUT, Output
+from datalens.cli.params import Once, Text, Whole
+from datalens.errors import ConfigError, NotPrivateError
+
+if TYPE_CHECKING:
+    from datalens.audit.findings import Finding
+
+CAUGHT = 1
+"""Exit status where a check failed."""
+_MOST_TRIALS = 50_000_000
+
+
+@click.command(cls=Once, short_help="Attack a run's own guarantee.")
+@click.argument("run", type=Text())
+@click.option("--self-test", is_flag=True, help="Also break the product on purpose: all of it must be caught.")
+@click.option("--twin", is_flag=True, help="Also train a second model with canaries, never to be released.")
+@click.option("--data", "source", type=Text(), metavar="SOURCE", help="With --twin: records beside the canaries.")
+@click.option("--trials", type=Whole(1000), metavar="N", show_default="2000000; 20000 for discrete noise",
+              help="Releases a side of the attack on the mechanism.")
+@data_options
+@quiet_option
+@json_option
+def audit(run: str, source: str | None, **options: Any) -> int:
+    """Try to catch RUN leaking more than it claims; exit with 0 (nothing found) or 1 (caught).
+
+    Checks the ledger under a second accountant, the partition, the budget, the isolation of teachers, the noise,
+    and attacks the mechanism with the worst votes there are. RUN is not changed. A low bound is what an attack
+    could show, never a proof.
+
+    \b
+    datalens audit runs/mnist
+    datalens audit runs/mnist --self-test --json audit.json
+    datalens audit runs/mnist --twin --data mnist
+    """  # fmt: skip
+    from datalens.audit.findings import Report
+    from datalens.audit.run import audit_run
+    from datalens.cli.fitness import unfit_line
+    from datalens.training.facts import read_facts
+    from datalens.training.run_folder import RunFolder
+
+    _check_options(run, source, options)
+    output = Output(options["json_target"], quiet=options["quiet"])
+    facts = read_facts(RunFolder.open(Path(run)))
+
+    def tell(finding: Finding) -> None:
+        output.say(f"{'ok  ' if finding.passed else 'FAIL'} {finding.name}: {finding.text}")
+
+    data = _twin_data(source, facts.classes, options) if options["twin"] and source else None
+    findings = list(audit_run(Path(run), trials=options["trials"], tell=tell).findings)
+    if options["self_test"]:
+        from datalens.audit.self_test import self_test
+
+        findings += self_test(tell=tell).findings
+    if data is not None:
+        from datalens.audit.twin import audit_twin
+        from datalens.cli.progress import TrainingProgress
+
+        with TrainingProgress(quiet=output.quiet) as progress:
+            findings.append(audit_twin(facts, data, tell=progress.tell))
+        tell(findings[-1])
+    report = Report(tuple(findings))
+    output.finish({"run": run, **report.to_json(), "note": unfit_line(facts.config)})
+    last = unfit_line(facts.config)
+    if last is not None:
+        output.insist(last)
+    output.insist(report.verdict)
+    return 0 if report.passed else CAUGHT
+
+
+def _check_options(run: str, source: str | None, options: dict[str, Any]) -> None:
+    if options["twin"] != (source is not None):
+        raise ConfigError("--twin and --data SOURCE go together: give both, or neither")
+    if (options["trials"] or 0) > _MOST_TRIALS:
+        raise ConfigError(f"--trials {options['trials']}: give at most {_MOST_TRIALS}")
+    target = options["json_target"]
+    if options["twin"] and target not in (None, STDOUT):
+        if (Path(run) / "release").resolve() in Path(target).resolve().parents:
+            raise NotPrivateError(
+                f"--json {target}: a twin is measured on people's data, which does not belong under release/; "
+                "write it elsewhere"
+            )
+
+
+def _twin_data(source: str, classes: tuple[str, ...], options: dict[str, Any]) -> Any:
+    from datalens.data import list_sources, load
+
+    settings = data_settings(options)
+    if source not in [known.name for known in list_sources()]:
+        settings.setdefault("classes", classes)
+    return load(source, split="train", **settings)

@@ -1,0 +1,118 @@
+"""``datalens quickstart``: the whole way on a published data set, with what each part took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from datalens.cli.options import json_option, quiet_option
+from datalens.cli.output import Output
+from datalens.cli.params import Number, Once, Text, Whole
+from datalens.cli.progress import TrainingProgress
+from datalens.errors import ConfigError
+
+_RECIPE_OF = {"mnist": "mnist-quick", "fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
+
+
+@click.command(cls=Once, short_help="Fetch, train, sample and evaluate in one go.")
+@click.argument("source", type=Text(), default="mnist")
+@click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
+@click.option("--epsilon", type=Number(0, above=True), default=1.0, show_default=True)
+@click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True)
+@click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
+@click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
+@quiet_option
+@json_option
+def quickstart(source: str, **options: Any) -> None:
+    """Train on SOURCE (mnist, fashion-mnist or shapes), draw images, and measure a classifier on them.
+
+    Uses the quick recipe of SOURCE: compact teachers instead of the paper's networks. Where --out exists the
+    next free name is taken.
+
+    \b
+    datalens quickstart
+    datalens quickstart fashion-mnist --epsilon 10
+    """
+    if source not in _RECIPE_OF:
+        raise ConfigError(
+            f"SOURCE is {source!r}: quickstart knows {', '.join(_RECIPE_OF)}; use train for others"
+        )
+    output = Output(options["json_target"], quiet=options["quiet"])
+    run = _free_name(Path(options["out"]))
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "data"):
+        from datalens.data import fetch, load
+
+        fetch(source, options["data_root"], tell=output.say)
+        train_data = load(source, split="train", root=options["data_root"])
+        test_data = load(source, split="test", root=options["data_root"])
+    from datalens import recipes
+    from datalens.cli.fitness import unfit_line
+    from datalens.cli.targets import write_npz
+    from datalens.evaluation.utility import evaluate_utility
+    from datalens.training.synthesizer import DataLens
+
+    config = recipes.by_name(_RECIPE_OF[source], epsilon=options["epsilon"])
+    if options["insecure_seed"] is not None:
+        config = config.replace(privacy__insecure_seed=options["insecure_seed"])
+    output.say(
+        f"training {config.recipe} at epsilon {config.privacy.epsilon:g}, delta {config.privacy.delta:g}: "
+        f"{config.voting.num_teachers} compact {config.teachers.kind} teachers (not the paper's networks)"
+    )
+    run.parent.mkdir(parents=True, exist_ok=True)
+    with _timed(seconds, "training"), TrainingProgress(quiet=output.quiet) as progress:
+        model = DataLens(config).fit(train_data, out=run, tell=progress.tell)
+    samples = run / "release" / "samples.npz"
+    with _timed(seconds, "sampling"):
+        images, labels = model.sample(options["num_samples"])
+        write_npz(samples, images, labels)
+    with _timed(seconds, "evaluation"):
+        result = evaluate_utility(
+            images, labels, test_data.images, test_data.labels, num_classes=test_data.num_classes
+        )
+    spent, last = model.epsilon(config.privacy.delta), unfit_line(config)
+    output.finish(
+        {
+            "run": str(run),
+            "recipe": config.recipe,
+            "epsilon_spent": spent,
+            "delta": config.privacy.delta,
+            "samples": str(samples),
+            "seconds": seconds,
+            "note": last,
+            **{f"classifier_{name}": value for name, value in result.to_json().items()},
+        }
+    )
+    output.say(
+        f"epsilon     {spent:.4g} spent of {config.privacy.epsilon:g} at delta {config.privacy.delta:g}"
+    )
+    output.say(
+        f"accuracy    {result.last_accuracy:.2%}: a CNN trained on {result.num_train} synthetic images for "
+        f"{result.epochs} epochs, tested on {result.num_test} real ones (last epoch)"
+    )
+    output.say(f"samples     {samples}")
+    output.say(f"to share    {run / 'release'} (never {run / 'private'})")
+    output.say("seconds     " + ", ".join(f"{name} {value:.0f}" for name, value in seconds.items()))
+    if last is not None:
+        output.insist(last)
+
+
+def _free_name(wanted: Path) -> Path:
+    """``wanted``, or the first of ``wanted-2``, ``wanted-3``, ... that does not exist."""
+    number, path = 1, wanted
+    while path.exists():
+        number += 1
+        path = wanted.with_name(f"{wanted.name}-{number}")
+    return path
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    seconds[name] = time.monotonic() - started

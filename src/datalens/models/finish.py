@@ -1,0 +1,102 @@
+"""The generator's last layer: small random changes of contrast and shape, driven by latent coordinates.
+
+Handwriting leans, shifts and stretches, and pens are thick or thin; so it is with much that small pictures show.
+A generator that has this freedom built in need not learn it from a budget of a few hundred thousand signs, and
+what it draws varies as a classifier needs. The layer is a fixed public prior: nothing of it comes from data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from datalens.models.generators import ConditionalGenerator
+
+WARP_DIM = 6
+FINISH_DIM = WARP_DIM + 1
+ROTATION, STRETCH, SHEAR, SHIFT = 0.26, 0.12, 0.2, 0.1
+"""Largest rotation (radians, 15 degrees), stretch, shear and shift (of half the image) at strength 1."""
+
+_LEAST = 1e-3
+
+
+@dataclass(frozen=True)
+class Finish:
+    """How much the last layer may change.
+
+    Attributes:
+        jitter: strength of the affine warp; 0 for none, 1 for up to 15 degrees, 12%, shear 0.2, 5% of the side.
+        contrast: gain on the logit of every pixel; 1 for none.
+        lightness: added to the logit before the gain; 0 for none.
+        lightness_spread: largest random change of ``lightness``, the same for all pixels of an image.
+    """
+
+    jitter: float = 0.0
+    contrast: float = 1.0
+    lightness: float = 0.0
+    lightness_spread: float = 0.0
+
+    @property
+    def changes_tone(self) -> bool:
+        """Whether contrast or lightness do anything."""
+        return (self.contrast, self.lightness, self.lightness_spread) != (1.0, 0.0, 0.0)
+
+
+def affine_warp(images_BCHW: Tensor, latents_BW: Tensor, strength: float) -> Tensor:
+    """Rotate, stretch, shear and shift each image by its own six latents in [-1, 1].
+
+    Args:
+        images_BCHW: images whose background is 0, which is what moves in from outside.
+        latents_BW: rotation, two stretches, shear, two shifts; each in [-1, 1].
+        strength: 0 leaves the images as they are; see :class:`Finish`.
+
+    Returns:
+        The warped images, same shape; differentiable in the images.
+    """
+    angle, wide, high, lean, right, down = (strength * latents_BW).unbind(1)
+    cos, sin = torch.cos(angle * ROTATION), torch.sin(angle * ROTATION)
+    wide, high, lean = 1 + STRETCH * wide, 1 + STRETCH * high, SHEAR * lean
+    first = torch.stack([cos * wide, (lean * cos - sin) * high, SHIFT * right], 1)
+    second = torch.stack([sin * wide, (lean * sin + cos) * high, SHIFT * down], 1)
+    grid = functional.affine_grid(
+        torch.stack([first, second], 1), list(images_BCHW.shape), align_corners=False
+    )
+    return functional.grid_sample(images_BCHW, grid, align_corners=False)
+
+
+def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tensor:
+    """``sigmoid(contrast * (logit(x) + lightness + lightness_spread * latent))``, pixel by pixel."""
+    logits = torch.logit(images_BCHW.clamp(_LEAST, 1 - _LEAST))
+    lightness_B = finish.lightness + finish.lightness_spread * latents_B
+    return torch.sigmoid(finish.contrast * (logits + lightness_B[:, None, None, None]))
+
+
+class FinishedGenerator(nn.Module):
+    """A conditional generator and the last layer after it; the last seven latents drive that layer.
+
+    Args:
+        inner: draws the plain image from the latents before those.
+        finish: how much the last layer may change.
+    """
+
+    def __init__(self, inner: ConditionalGenerator, finish: Finish) -> None:
+        super().__init__()
+        self.inner = inner
+        self.finish = finish
+
+    @property
+    def num_classes(self) -> int:
+        """Y."""
+        return self.inner.num_classes
+
+    def forward(self, latents_BZ: Tensor, labels_B: Tensor) -> Tensor:
+        """``images_BCHW`` in [0, 1] from latents ``[B, Z + 7]`` and labels."""
+        images = self.inner(latents_BZ[:, :-FINISH_DIM], labels_B)
+        if self.finish.changes_tone:
+            images = change_tone(images, latents_BZ[:, -1], self.finish)
+        if self.finish.jitter:
+            images = affine_warp(images, latents_BZ[:, -FINISH_DIM:-1], self.finish.jitter)
+        return images

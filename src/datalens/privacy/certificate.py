@@ -1,0 +1,221 @@
+"""What ships with a release: every number of the guarantee, what was assumed, and what is not covered.
+
+A certificate is a function of the ledger, the public settings and the digests of released files; ``datalens
+verify`` recomputes it with other code. An epsilon that depends on the data is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from datalens.errors import LedgerError, NotPrivateError
+from datalens.privacy import promises
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.budget import Authorisation, RecordedAuthorisation, authorisations
+from datalens.privacy.events import Event, GaussianEvent, NoiseKind, compact, event_from_json, times
+from datalens.privacy.ledger import Ledger
+
+
+def build_certificate(
+    ledger: Ledger, config: Mapping[str, Any], files: Mapping[str, str], environment: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of ``certificate.json``: plain values, no NaN, null for what is infinite or unknown.
+
+    Args:
+        ledger: of the run.
+        config: the content of ``release/config.json``.
+        files: SHA-256 of each released file that belongs to the guarantee, by name.
+        environment: versions and platform of the training.
+
+    Raises:
+        NotPrivateError: a cost that depends on the data is among the values.
+        LedgerError: the ledger holds no authorisation, or several at different delta.
+    """
+    refuse_unpublishable([ledger.header, config, files, environment])
+    recorded = authorisations(ledger)
+    if not recorded:
+        raise LedgerError(f"ledger {ledger.path or 'in memory'} authorises nothing: it has no certificate")
+    events = ledger.events()
+    mechanism = dict(ledger.header.get("mechanism", {}))
+    guarantee = _guarantee(ledger, recorded, events, int(mechanism.get("group_size", 1)))
+    reasons = reasons_against(events, config)
+    return {
+        "format": promises.CERTIFICATE_FORMAT,
+        "fit_for_publication": not reasons,
+        "not_fit_because": reasons,
+        "guarantee": guarantee,
+        "spent": _spent(ledger, recorded[-1].authorisation, events),
+        "mechanism": {**mechanism, "changed_on_resume": _changes(ledger)},
+        "noise": _noise(ledger, recorded[-1].authorisation, events, config),
+        "assumed_public": _assumed_public(ledger, config),
+        "not_covered": [
+            *promises.NOT_COVERED,
+            *([promises.FLOATING_POINT] if _has(events, NoiseKind.CONTINUOUS) else []),
+        ],
+        "later_authorisations": [
+            {**item.authorisation.to_json(), "decided_after_looking": True}
+            for item in recorded
+            if item.decided_after_release
+        ],
+        "dataset_budget": ledger.header.get("dataset_budget"),
+        "ledger": {
+            "run_id": ledger.header.get("run_id"),
+            "last_line": ledger.head[0],
+            "head": ledger.head[1],
+        },
+        "files": dict(files),
+        "environment": dict(environment),
+    }
+
+
+def reasons_against(events: Iterable[Event], config: Mapping[str, Any]) -> list[str]:
+    """Why a release is not fit for publication; empty where it is."""
+    events = tuple(events)
+    settings = config.get("config", {}).get("privacy", {})
+    reasons = []
+    if _has(events, NoiseKind.NONE) or settings.get("noise") == NoiseKind.NONE:
+        reasons.append(promises.NO_NOISE)
+    if settings.get("insecure_seed") is not None:
+        reasons.append(promises.INSECURE_SEED)
+    if _has(events, NoiseKind.CONTINUOUS) or settings.get("noise") == NoiseKind.CONTINUOUS:
+        reasons.append(promises.CONTINUOUS)
+    return reasons
+
+
+def refuse_unpublishable(value: Any) -> None:
+    """Walk through plain values and refuse anything that says of itself that it may not be published.
+
+    Raises:
+        NotPrivateError: such as a data-dependent cost.
+    """
+    if getattr(value, "publishable", True) is False:
+        raise NotPrivateError(
+            f"{type(value).__name__} depends on the records and may not be published: certify the "
+            "data-independent cost"
+        )
+    if isinstance(value, Mapping):
+        for part in value.values():
+            refuse_unpublishable(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            refuse_unpublishable(part)
+
+
+def _guarantee(
+    ledger: Ledger, recorded: tuple[RecordedAuthorisation, ...], events: tuple[Event, ...], group_size: int
+) -> dict[str, Any]:
+    before = [item.authorisation for item in recorded if not item.decided_after_release]
+    later = [item.authorisation for item in recorded if item.decided_after_release]
+    first = before[-1]
+    if any((item.delta, item.accountant) != (first.delta, first.accountant) for item in later):
+        raise LedgerError("authorisations differ in delta or accountant: there is no single guarantee")
+    promised = max(item.guarantee() for item in [first, *later])
+    proved = promised == first.guarantee()
+    accountant = Accountant(first.accountant)
+    spent = accountant.epsilon(events, first.delta)
+    cautions = [] if proved else [promises.RAISED_TEXT]
+    if spent > promised:
+        if accountant.epsilon(_without_recovered(ledger), first.delta) > promised:
+            raise LedgerError("more was released than was authorised: there is no guarantee to certify")
+        cautions.append(promises.CUT_OFF_TEXT)
+        promised, proved = spent, False
+    plan: tuple[Event, ...] = ()
+    if first.planned is not None and first.num_releases is not None and promised == first.guarantee():
+        plan = (times(first.planned, first.num_releases),)
+    adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
+    one_record = tuple(_for_one_record(event, group_size) for event in plan)
+    return {
+        "epsilon": _finite(promised),
+        "delta": first.delta,
+        "adjacency": adjacency,
+        "adjacency_means": promises.ADJACENCY_TEXT.get(adjacency, adjacency),
+        "replace_one": {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT},
+        "group_size": group_size,
+        "epsilon_for_one_record": _finite(accountant.epsilon(one_record, first.delta)) if plan else None,
+        "accountant": str(first.accountant),
+        "accountant_used": str(accountant.used_for(plan or events)),
+        "under_other_accountants": _all_accountants(plan, first.delta) if plan else None,
+        "planned_releases": first.num_releases,
+        "ceiling_fixed_beforehand": proved,
+        "cautions": cautions,
+    }
+
+
+def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
+    accountant = Accountant(authorisation.accountant)
+    return {
+        "epsilon": _finite(accountant.epsilon(events, authorisation.delta)),
+        "under_other_accountants": _all_accountants(events, authorisation.delta),
+        "releases": sum(line.kind == "release" for line in ledger.lines),
+        "cut_off_lines_charged": sum(line.kind == "recovered" for line in ledger.lines) + ledger.was_cut_off,
+        "mu": _finite(_mu(events)),
+        "note": promises.SPENT_TEXT,
+    }
+
+
+def _noise(
+    ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    insecure = config.get("config", {}).get("privacy", {}).get("insecure_seed") is not None
+    gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
+    draws = [event.coordinates * event.count for event in gaussian]
+    return {
+        "kinds": sorted({str(event.noise) for event in gaussian}),
+        "source": "insecure seed" if insecure else "operating system",
+        "sensitivities": sorted({event.sensitivity for event in gaussian}),
+        "stddevs": sorted({event.noise_stddev for event in gaussian}),
+        "coordinates_drawn": sum(draws),
+        "slack_eta": max((event.slack.eta for event in gaussian), default=0.0),
+        "slack_tau": max((event.slack.tau for event in gaussian), default=0.0),
+        "slack_in_epsilon": 2
+        * math.fsum(n * event.slack.eta for n, event in zip(draws, gaussian, strict=True)),
+        "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, gaussian, strict=True)),
+    }
+
+
+def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]:
+    mechanism = ledger.header.get("mechanism", {})
+    return {
+        "bound_on_records": mechanism.get("num_records"),
+        "num_teachers": mechanism.get("num_teachers"),
+        "slots_of_each_teacher": mechanism.get("shard_size"),
+        "image_shape": config.get("image_shape"),
+        "classes": config.get("classes"),
+        "classes_were_read_off_the_data": config.get("classes_from_data"),
+        "generated_labels": promises.LABELS_TEXT,
+        "data": config.get("data"),
+    }
+
+
+def _changes(ledger: Ledger) -> list[dict[str, Any]]:
+    return [dict(line.body) for line in ledger.lines if line.kind == "settings"]
+
+
+def _without_recovered(ledger: Ledger) -> list[Event]:
+    return [event_from_json(line.body["event"]) for line in ledger.lines if line.kind == "release"]
+
+
+def _for_one_record(event: Event, group_size: int) -> Event:
+    if not isinstance(event, GaussianEvent):
+        return event
+    return replace(event, sensitivity=event.sensitivity / group_size)
+
+
+def _all_accountants(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
+    return {str(kind): _finite(Accountant(kind).epsilon(events, delta)) for kind in AccountantKind}
+
+
+def _mu(events: tuple[Event, ...]) -> float:
+    gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
+    return math.sqrt(math.fsum(event.mu**2 * event.count for event in gaussian)) if gaussian else 0.0
+
+
+def _has(events: Iterable[Event], noise: NoiseKind) -> bool:
+    return any(isinstance(event, GaussianEvent) and event.noise is noise for event in events)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

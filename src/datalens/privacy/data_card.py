@@ -1,0 +1,153 @@
+"""A certificate as a page that a person can read: ``release/README.md``, a pure function of the certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from datalens.privacy.budget import rounded_up
+
+
+def data_card(certificate: Mapping[str, Any]) -> str:
+    """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it."""
+    mechanism, public = certificate["mechanism"], certificate["assumed_public"]
+    classes = [str(name) for name in public["classes"] or []]
+    channels, height, width = public["image_shape"]
+    parts = [
+        "# A generator of synthetic images",
+        _headline(certificate),
+        f"It draws images of {width} x {height} pixels in {'colour' if channels == 3 else 'grey'}, of "
+        f"{len(classes)} classes: {_list(classes)}. The records themselves are not in this folder.",
+        "## What is promised",
+        _promise(certificate),
+        "## How it was made",
+        f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
+        f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum of "
+        f"their votes was used, with random noise of {_list(_numbers(certificate['noise']['stddevs']))} votes on "
+        f"every pixel ({_list(certificate['noise']['kinds'])}; bits from the "
+        f"{certificate['noise']['source']}), {certificate['spent']['releases']} times. The generator learned from "
+        "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train it again.",
+        "## What was taken to be public",
+        _bullets(
+            [
+                f"that there are at most {public['bound_on_records']} records",
+                f"how many teachers there are and how many records each may have ({public['slots_of_each_teacher']})",
+                "the list of classes"
+                + (
+                    " (it was read off the records, and declared public)"
+                    if public["classes_were_read_off_the_data"]
+                    else ""
+                ),
+                "the size of the images",
+                f"labels of generated images: {public['generated_labels']}",
+            ]
+        ),
+        "## What is not covered",
+        _bullets(certificate["not_covered"]),
+        *_later(certificate),
+        "## How to use it",
+        "```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
+        "datalens verify RUN --replay\n```",
+        "`RUN` is the folder that holds this folder `release`. Drawing samples costs nothing more, however many. "
+        "In Python:",
+        '```python\nfrom datalens import DataLens\n\nimages, labels = DataLens.load("RUN").sample(1000)\n```',
+        "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
+        "`datalens verify` recomputes the one from the other.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _headline(certificate: Mapping[str, Any]) -> str:
+    if certificate["fit_for_publication"]:
+        guarantee = certificate["guarantee"]
+        return (
+            f"**Epsilon {_epsilon(guarantee['epsilon'])} at delta {guarantee['delta']:g}**, for "
+            f"{_notion(guarantee)}. It may be shared."
+        )
+    return f"**NOT FIT FOR PUBLICATION**: {'; '.join(certificate['not_fit_because'])}."
+
+
+def _promise(certificate: Mapping[str, Any]) -> str:
+    guarantee = certificate["guarantee"]
+    if guarantee["epsilon"] is None:
+        return "Nothing. It was trained without noise, for experiments."
+    epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+    whose = (
+        "one person's record"
+        if guarantee["group_size"] == 1
+        else f"all of one person's records (up to {guarantee['group_size']})"
+    )
+    lines = [
+        f"Take {whose} out of the data, or put it in: whatever anybody can conclude from this folder is at most "
+        f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who thinks it as "
+        f"likely as not that a person is among the records can be at most {_belief(epsilon):.1%} sure after seeing "
+        "all of it.",
+        f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
+        f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
+        f"{guarantee['replace_one']['why']}.",
+        f"Counted by the {guarantee['accountant_used']} accountant"
+        + (
+            f"; the others would say {_list([f'{name} {_epsilon(value)}' for name, value in others.items()])}"
+            if (others := guarantee["under_other_accountants"])
+            else ""
+        )
+        + f". So far {_epsilon(certificate['spent']['epsilon'])} was spent.",
+        *(f"Take care: {caution}." for caution in guarantee["cautions"]),
+    ]
+    if certificate["dataset_budget"]:
+        budget = certificate["dataset_budget"]
+        lines.append(
+            f"This run is charged to the budget of the data set '{budget['data_name']}', which allows epsilon "
+            f"{budget['epsilon']:g} at delta {budget['delta']:g} for all its runs together."
+        )
+    if not certificate["fit_for_publication"]:
+        lines.append("These numbers would hold with proper noise; as it is, they promise nothing.")
+    return "\n\n".join(lines)
+
+
+def _later(certificate: Mapping[str, Any]) -> list[str]:
+    later = certificate["later_authorisations"]
+    changed = certificate["mechanism"]["changed_on_resume"]
+    if not later and not changed:
+        return []
+    items = [f"epsilon {item['epsilon']:g} was authorised after looking" for item in later]
+    items += [
+        f"from step {item['from_step']} on: {item['top_k']} votes an image, noise {item['noise_stddev']:g}, threshold "
+        f"{item['vote_threshold']:g}, {item['num_steps']} steps in all"
+        for item in changed
+    ]
+    return ["## What was changed on the way", _bullets(items)]
+
+
+def _notion(guarantee: Mapping[str, Any]) -> str:
+    size = guarantee["group_size"]
+    what = "one record" if size == 1 else f"up to {size} records of one person"
+    if guarantee["adjacency"] == "add-or-remove-one":
+        return f"adding or removing {what}"
+    return f"blanking {what}"
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(min(epsilon, 700)):.3g}"
+
+
+def _belief(epsilon: float) -> float:
+    return 1 / (1 + math.exp(-min(epsilon, 700)))
+
+
+def _epsilon(value: float | None) -> str:
+    return "infinite" if value is None else rounded_up(value)
+
+
+def _numbers(values: list[float]) -> list[str]:
+    return [f"{value:g}" for value in values]
+
+
+def _list(words: list[str]) -> str:
+    shown = [*words[:20], "..."] if len(words) > 20 else words
+    return ", ".join(shown) if shown else "none"
+
+
+def _bullets(lines: list[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)

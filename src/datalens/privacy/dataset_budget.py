@@ -1,0 +1,153 @@
+"""The budget of a data set: one ledger across runs and methods, so that ten runs at epsilon 1 are seen to be ten.
+
+The file is a ledger like any other. Its first line names the data set by the user's word and says what may be
+spent on it in all; every release of every run is charged to it before it is charged to the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datalens.errors import BudgetError, ConfigError, LedgerError
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.budget import Authorisation, Budget, authorisations
+from datalens.privacy.events import Event, event_from_json
+from datalens.privacy.ledger import Ledger
+
+KIND = "dataset-budget"
+
+
+@dataclass(frozen=True)
+class DatasetBudget:
+    """A data set's budget, open for one writer.
+
+    Attributes:
+        path: the file.
+        data_name: the user's word for the data set.
+        budget: asked and charged.
+    """
+
+    path: Path
+    data_name: str
+    budget: Budget
+
+    def require(self, event: Event, count: int) -> None:
+        """Refuse a plan that does not fit as a whole, before any of it is done.
+
+        Raises:
+            BudgetError: says how many releases fit.
+        """
+        if Accountant().epsilon(event, self.budget.authorisation.delta) == float("inf"):
+            raise BudgetError(
+                f"the budget of {self.data_name!r} cannot pay for a release without noise: leave --budget-file out"
+            )
+        room = self.budget.remaining_releases(event)
+        if room < count:
+            spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
+            raise BudgetError(
+                f"the budget of {self.data_name!r} has room for {room} of {count} releases (epsilon {spent:.4g} of "
+                f"{ceiling:g} is spent): plan fewer or noisier ones"
+            )
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self.budget.ledger.close()
+
+    def to_json(self) -> dict[str, Any]:
+        """What a run's ledger says of it: the name and the terms, not the path."""
+        authorisation = self.budget.authorisation
+        return {
+            "data_name": self.data_name,
+            "epsilon": authorisation.epsilon,
+            "delta": authorisation.delta,
+            "accountant": str(authorisation.accountant),
+        }
+
+
+def create_dataset_budget(
+    path: Path,
+    data_name: str,
+    epsilon: float,
+    delta: float,
+    accountant: AccountantKind = AccountantKind.EXACT,
+) -> None:
+    """Make a budget file.
+
+    Raises:
+        ConfigError: no name, or a number out of range.
+        RunError: the file exists.
+    """
+    if not data_name.strip():
+        raise ConfigError("the data set's name is empty: give a word that may be public")
+    authorisation = Authorisation(epsilon, delta, accountant)
+    if not authorisation.is_private:
+        raise ConfigError(f"epsilon={epsilon!r} must be finite: use a value such as 1")
+    header = {"budget": KIND, "data_name": data_name, "authorisation": authorisation.to_json()}
+    Ledger.create(path, header).close()
+
+
+def open_dataset_budget(path: Path, data_name: str | None = None) -> DatasetBudget:
+    """Open a budget file for charging and lock it.
+
+    Args:
+        path: the file.
+        data_name: the name it must have, if given.
+
+    Raises:
+        RunError: missing, or in use by another run.
+        LedgerError: damaged, or not such a file.
+        ConfigError: it is another data set's.
+    """
+    ledger = Ledger.open(path)
+    try:
+        name = _name(ledger, path)
+        if data_name is not None and data_name != name:
+            raise ConfigError(f"{path}: is the budget of {name!r}, not of {data_name!r}; give the right one")
+        return DatasetBudget(path, name, Budget(ledger))
+    except BaseException:
+        ledger.close()
+        raise
+
+
+def describe_dataset_budget(path: Path) -> dict[str, Any]:
+    """Name, ceiling, what was spent and by which runs; the file is not locked or changed.
+
+    Raises:
+        RunError: missing.
+        LedgerError: damaged, or not such a file.
+    """
+    ledger = Ledger.read(path)
+    name = _name(ledger, path)
+    authorisation = authorisations(ledger)[-1].authorisation
+    runs: dict[str, list[Event]] = {}
+    for line in ledger.lines:
+        if line.kind == "release":
+            run = str(line.body.get("note", {}).get("run", "")) or "unnamed"
+            runs.setdefault(run, []).append(event_from_json(line.body["event"]))
+    accountant = Accountant(authorisation.accountant)
+    return {
+        "file": str(path),
+        "data_name": name,
+        "epsilon": authorisation.guarantee(),
+        "delta": authorisation.delta,
+        "accountant": str(authorisation.accountant),
+        "spent": accountant.epsilon(ledger.events(), authorisation.delta),
+        "runs": [
+            {
+                "run": run,
+                "releases": sum(event.count for event in events),
+                "epsilon": accountant.epsilon(events, authorisation.delta),
+            }
+            for run, events in runs.items()
+        ],
+        "cut_off_lines": sum(line.kind == "recovered" for line in ledger.lines) + ledger.was_cut_off,
+    }
+
+
+def _name(ledger: Ledger, path: Path) -> str:
+    name = ledger.header.get("data_name")
+    if ledger.header.get("budget") != KIND or not isinstance(name, str):
+        raise LedgerError(f"{path}: is not a data set's budget; make one with `datalens budget create`")
+    return name

@@ -1,0 +1,59 @@
+"""The sentences of a certificate that do not depend on the run. Data only, so that an audit can compare them."""
+
+from __future__ import annotations
+
+CERTIFICATE_FORMAT = "datalens-certificate/1"
+
+ADD_OR_REMOVE = "add-or-remove-one"
+BLANKED = "one-record-blanked"
+
+ADJACENCY_TEXT = {
+    ADD_OR_REMOVE: (
+        "data sets that differ by one record (by up to group_size records of one person where that is above 1): "
+        "records enter a public number of slots by a secret random map from the operating system, and a record "
+        "that is removed leaves its slot empty"
+    ),
+    BLANKED: (
+        "data sets in which one record (up to group_size records of one person) is blanked: the map from records "
+        "to slots came from a seed and is not secret, so nothing is claimed about adding or removing"
+    ),
+}
+
+REPLACE_ONE_TEXT = (
+    "the same: the records that change sit with one teacher each, whose votes may change completely under either "
+    "notion (a teacher with a single record that is removed votes zero, which would cost less; the larger cost is "
+    "charged), and a count of right predictions moves by at most one a record under either notion"
+)
+
+LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
+SPENT_TEXT = (
+    "epsilon spent is no promise: where training stopped may depend on the data; quote the guarantee above"
+)
+
+NOT_COVERED = (
+    "choices made by looking at the data or at earlier runs (settings, recipes, which run to release), unless "
+    "they were charged to this ledger or to the data set's budget file",
+    "other releases about the same people that are in no ledger",
+    "side channels: running time, memory access, energy, and anything else but the files in release/",
+    "a dishonest curator, or one who restores older copies of everything: ledger and heads guard against accidents",
+    "flaws of the operating system's random source, and of the software below this program",
+    "several records of one person beyond group_size, and what others' records say about a person",
+)
+FLOATING_POINT = (
+    "floating-point noise: its lowest bits can give the votes away, and its curve is not proved for it"
+)
+
+NO_NOISE = "no noise was added, so there is no guarantee at all"
+INSECURE_SEED = (
+    "noise and secrets come from an insecure seed, so that whoever knows the seed can take the noise off"
+)
+CONTINUOUS = "the noise is floating point, for which the guarantee is not proved"
+
+RAISED_TEXT = (
+    "the ceiling was raised after something had been released: the proof covers only a ceiling fixed beforehand, "
+    "so the guarantee above is the sum of what the ledger allows and is not proved"
+)
+CUT_OFF_TEXT = (
+    "a ledger line was cut off by a crash and charged to be safe, which brings what was spent above what was "
+    "authorised; nothing can have been released under that line, but the larger number is the one to quote"
+)

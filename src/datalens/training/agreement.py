@@ -1,0 +1,78 @@
+"""Do the files of a run agree with each other? Asked when a run is resumed; a disagreement is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from datalens.errors import CheckpointError, RunError
+from datalens.privacy.ledger import Ledger
+from datalens.teachers.partition import Partition
+from datalens.training.directions import DirectionRecord
+from datalens.training.facts import PublicFacts
+from datalens.training.files import read_json
+from datalens.training.heads import known_head
+from datalens.training.run_folder import RunFolder
+from datalens.training.terms import is_step, step_of
+
+
+def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> None:
+    """The ledger's first line is about these settings and this slot map.
+
+    Raises:
+        RunError: names the setting that differs.
+    """
+    voting, privacy = facts.config.voting, facts.config.privacy
+    expected = {
+        "num_teachers": voting.num_teachers,
+        "shard_size": partition.shard_size,
+        "num_records": facts.num_records,
+        "group_size": privacy.group_size,
+        "batch_size": voting.batch_size,
+        "images_per_teacher": voting.images_per_teacher,
+        "coordinates": facts.dim,
+        "noise": str(privacy.noise),
+    }
+    mechanism = ledger.header.get("mechanism")
+    found = mechanism if isinstance(mechanism, dict) else {}
+    for name, value in expected.items():
+        if found.get(name) != value:
+            raise RunError(
+                f"{ledger.path}: says {name} {found.get(name)!r}, the run's settings say {value!r}; restore the "
+                "files that belong together"
+            )
+    adjacency = "add-or-remove-one" if partition.from_os_entropy else "one-record-blanked"
+    if (partition.num_teachers, partition.num_records) != (voting.num_teachers, facts.num_records) or (
+        ledger.header.get("adjacency") != adjacency
+    ):
+        raise RunError(f"{ledger.path}: is about another slot map than the run's; restore the files")
+
+
+def check_heads(ledger: Ledger, folder: RunFolder) -> None:
+    """The ledger goes on from every head that cache and certificate know.
+
+    Raises:
+        LedgerError: it ends before one, or has another line there.
+    """
+    known = known_head(str(ledger.header.get("run_id", "")))
+    ledger.check_heads([] if known is None else [known])
+    if not folder.certificate.is_file():
+        return
+    certificate = read_json(folder.certificate)
+    match certificate.get("ledger") if isinstance(certificate, dict) else None:
+        case {"last_line": int(index), "head": str(digest)}:
+            ledger.check_heads([(index, digest)])
+
+
+def check_records(records: list[DirectionRecord], ledger: Ledger, path: Path) -> None:
+    """Every recorded direction was paid for by a ledger line of its own, for that very step.
+
+    Raises:
+        CheckpointError: one was not.
+    """
+    paid = {line.hash: step_of(line) for line in ledger.lines if line.kind == "release" and is_step(line)}
+    for record in records:
+        if paid.pop(record.line_hash, None) != record.step:
+            raise CheckpointError(
+                f"{path}: step {record.step} was released but the ledger has no line for it; restore the ledger "
+                "that belongs to this run"
+            )

@@ -1,0 +1,57 @@
+"""The parts of a run that are made from its settings: teachers with their shards, and the noise of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from datalens.data.images import LabelledImages
+from datalens.noise import NoiseSource, make_noise
+from datalens.randomness import Streams
+from datalens.teachers.ensemble import TeacherEnsemble
+from datalens.teachers.families import TeacherSettings, make_family
+from datalens.teachers.partition import Partition
+from datalens.teachers.shards import RecordShards
+from datalens.training.config import Config
+from datalens.training.facts import PublicFacts
+
+
+def make_teachers(
+    facts: PublicFacts, data: LabelledImages, partition: Partition, private: Streams
+) -> TeacherEnsemble:
+    """The teachers of a run, each with its shard, as they stand before the first step. Private."""
+    teachers, performance = facts.config.teachers, facts.config.performance
+    settings = TeacherSettings(
+        image_shape=facts.image_shape,
+        num_classes=len(facts.classes),
+        shard_size=partition.shard_size,
+        batch_size=facts.config.voting.batch_size,
+        num_steps=facts.num_steps,
+        learning_rate=teachers.learning_rate,
+        bandwidth=teachers.bandwidth,
+        first_bandwidth=teachers.first_bandwidth,
+        annealing=teachers.annealing,
+    )
+    shards = RecordShards(
+        torch.from_numpy(data.images),
+        torch.from_numpy(data.labels),
+        torch.from_numpy(partition.record_of_slot),
+    )
+    return TeacherEnsemble(
+        make_family(teachers.kind, settings),
+        shards,
+        private,
+        chunk_size=performance.chunk_size,
+        device=performance.device,
+    )
+
+
+def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
+    """From a step to its noise source; with an insecure seed every step has a stream of its own."""
+    privacy = config.privacy
+    if privacy.insecure_seed is None or not privacy.is_private:
+        noise = make_noise(privacy.noise)
+        return lambda step: noise
+    streams = Streams.from_insecure_seed(privacy.insecure_seed, "noise")
+    return lambda step: make_noise(privacy.noise, streams.key("noise", step))

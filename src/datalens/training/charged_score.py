@@ -1,0 +1,139 @@
+"""A score that may stand in ``release/``: on data declared public, or as a noisy count charged in the ledger.
+
+Whom it protects: the people whose records the score was measured on. It is charged to the run's own ledger (and
+to the data set's budget, where there is one), so the run's guarantee covers a person with up to ``group_size``
+records among the training records and up to as many among the test records: one release after the other, their
+costs add in mu squared. The count of right predictions moves by at most 1 for each record added, removed or
+exchanged, under either notion. The classifier learned from synthetic images alone, which cost nothing more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
+from datalens.privacy.budget import Budget
+from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
+from datalens.privacy.ledger import Ledger
+from datalens.training.facts import read_facts
+from datalens.training.files import read_json, write_json
+from datalens.training.plan import score_mechanism
+from datalens.training.private_files import Secrets
+from datalens.training.release import certify
+from datalens.training.run_folder import RunFolder
+
+MOST_RECORDS = 2**53
+
+
+def charge_score(
+    root: Path,
+    num_right: int,
+    num_test: int,
+    how: dict[str, Any],
+    *,
+    test_count_is_public: bool = False,
+    budget_file: Path | None = None,
+) -> dict[str, Any]:
+    """Release a noisy count of right predictions on people's records, and charge it.
+
+    Args:
+        root: the run's folder.
+        num_right: records whose class was named rightly, at the last epoch; private.
+        num_test: records that were asked about; private unless declared.
+        how: public facts of the measurement, such as classifier and epochs; nothing measured.
+        test_count_is_public: ``num_test`` may be known; without that only the count is released.
+        budget_file: the data set's budget, where the run has one and its private side is gone.
+
+    Returns:
+        The score as it stands in ``release/scores.json``.
+
+    Raises:
+        BudgetError: no room was left for a score; nothing was released.
+        DataLensError: the run is damaged, in use or not finished.
+    """
+    if not 0 <= num_right <= num_test <= MOST_RECORDS:
+        raise ConfigError(f"{num_right} right of {num_test} is no count; measure again")
+    folder, config = _finished(root)
+    mechanism = score_mechanism(config)
+    if mechanism is None:
+        raise BudgetError(
+            f"{root}: no room was left for a score; train with --score-noise (privacy.score_noise), such as 50"
+        )
+    ledger = Ledger.open(folder.ledger)
+    shared: DatasetBudget | None = None
+    try:
+        shared = _shared(folder, ledger, budget_file)
+        budget = Budget(
+            ledger, shared=None if shared is None else shared.budget, run=str(ledger.header.get("run_id", ""))
+        )
+        note = {"score": "right predictions", **how}
+        release = mechanism.release(np.array([num_right], np.int64), budget, note)
+        noisy = int(release.value[0])
+        score = {
+            "data_is_public": False,
+            "noisy_right": noisy,
+            "noise_stddev": mechanism.noise_stddev,
+            "num_test": num_test if test_count_is_public else None,
+            "accuracy": min(1.0, max(0.0, noisy / num_test)) if test_count_is_public and num_test else None,
+            "line_hash": release.line_hash,
+            **how,
+        }
+        _append(folder, score)
+        certify(folder, ledger)
+    finally:
+        ledger.close()
+        if shared is not None:
+            shared.close()
+    return score
+
+
+def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]) -> dict[str, Any]:
+    """Put a score on data that were declared public into ``release/``; it costs nothing.
+
+    Raises:
+        DataLensError: the run is damaged, in use or not finished.
+    """
+    folder, _ = _finished(root)
+    score = {
+        "data_is_public": True,
+        "right": num_right,
+        "num_test": num_test,
+        "accuracy": num_right / num_test,
+        **how,
+    }
+    with Ledger.open(folder.ledger) as ledger:
+        _append(folder, score)
+        certify(folder, ledger)
+    return score
+
+
+def _finished(root: Path) -> tuple[RunFolder, Any]:
+    folder = RunFolder.open(root)
+    if not folder.certificate.is_file() or not folder.generator.is_file():
+        raise RunError(f"{root}: the run has no certificate yet; resume the training first")
+    return folder, read_facts(folder).config
+
+
+def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBudget | None:
+    terms = ledger.header.get("dataset_budget")
+    if terms is None:
+        return None
+    path = given
+    if path is None and folder.secrets.is_file():
+        path = Secrets.read(folder.secrets).budget_file
+    if path is None:
+        raise RunError(f"{folder.root}: is charged to a data set's budget; give --budget-file")
+    return open_dataset_budget(path, str(terms["data_name"]))
+
+
+def _append(folder: RunFolder, score: dict[str, Any]) -> None:
+    scores: list[Any] = []
+    if folder.scores.is_file():
+        value = read_json(folder.scores)
+        if not isinstance(value, dict) or not isinstance(value.get("scores"), list):
+            raise LedgerError(f"{folder.scores}: is damaged; restore the file, then measure again")
+        scores = value["scores"]
+    write_json(folder.scores, {"scores": [*scores, score]})

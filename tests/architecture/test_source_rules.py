@@ -1,0 +1,144 @@
+"""The rules of the house that can be read off the source text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "datalens"
+FILES = sorted(SOURCE.rglob("*.py"))
+USUAL_LINES, MOST_LINES = 300, 500
+LONG_FOR_A_REASON = {
+    "data/arrays.py": "every layout, range and kind of labels that people's arrays come in",
+    "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
+    "privacy/budget.py": "authorisation and budget refer to each other",
+    "privacy/ledger.py": "one file format, with its recovery",
+    "training/session.py": "begin, resume and run are one state machine",
+}
+RUNS_FOREIGN_CODE = {
+    "pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch.load", "torch.save",
+    "torch.jit.load", "torch.hub.load", "pandas.read_pickle", "numpy.loads", "eval", "exec", "os.system",
+}  # fmt: skip
+
+Check = Callable[[ast.Module], Iterator[tuple[int, str]]]
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    """Each call with the dotted name it is made by, as it is written."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield node, ast.unparse(node.func)
+
+
+def prints(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """print(), and writing to the standard streams behind its back."""
+    for node, name in calls(tree):
+        if name in ("print", "pprint", "sys.stdout.write", "sys.stderr.write"):
+            yield node.lineno, name
+
+
+def asserts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """assert, which ``python -O`` removes: nobody's input may rest on it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            yield node.lineno, ast.unparse(node)
+
+
+def unsafe(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Reading or writing of files that can hold code, and running of text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                for name in (alias.name, module, f"{module}.{alias.name}"):
+                    if name in RUNS_FOREIGN_CODE or name.split(".")[0] in RUNS_FOREIGN_CODE:
+                        yield node.lineno, name
+    for node, name in calls(tree):
+        whole = name.replace("np.", "numpy.", 1) if name.startswith("np.") else name
+        if whole in RUNS_FOREIGN_CODE:
+            yield node.lineno, name
+        if whole == "numpy.load":
+            given = [word for word in node.keywords if word.arg == "allow_pickle"]
+            if not (given and isinstance(given[0].value, ast.Constant) and given[0].value.value is False):
+                yield node.lineno, "numpy.load without allow_pickle=False"
+        if any(word.arg == "shell" for word in node.keywords):
+            yield node.lineno, f"{name} through a shell"
+
+
+def undocumented(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Public modules, classes, functions and methods without a docstring; a library's overrides excepted."""
+    if not ast.get_docstring(tree) and tree.body:
+        yield 1, "module"
+    for owner in [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
+        if isinstance(owner, ast.ClassDef) and owner.name.startswith("_"):
+            continue
+        inherits = isinstance(owner, ast.ClassDef) and bool(owner.bases)
+        for node in owner.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                public = not node.name.startswith("_")
+                overridden = inherits and node.name in ("forward", "convert", "get_metavar", "parse_args")
+                from_click = inherits and node.name in (
+                    "list_commands", "get_command", "resolve_command", "format_commands",
+                )  # fmt: skip
+                if public and not ast.get_docstring(node) and not overridden and not from_click:
+                    yield node.lineno, node.name
+
+
+def shared_defaults(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """A default that all calls share and any call may change."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for default in (*node.args.defaults, *node.args.kw_defaults):
+                if isinstance(default, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp):
+                    yield default.lineno, ast.unparse(default)
+
+
+def global_draws(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Draws from a generator that everybody shares, or its seeding."""
+    numpy_names = ("seed", "rand", "randn", "normal", "randint", "permutation", "shuffle", "choice")
+    shared = {f"numpy.random.{name}" for name in numpy_names}
+    shared |= {f"random.{name}" for name in ("seed", "random", "shuffle", "choice", "sample", "randint")}
+    shared |= {"torch.manual_seed", "torch.seed", "torch.cuda.manual_seed_all"}
+    for node, name in calls(tree):
+        if (name.replace("np.", "numpy.", 1) if name.startswith("np.") else name) in shared:
+            yield node.lineno, name
+
+
+RULES: dict[str, tuple[Check, str]] = {
+    "no print": (prints, "print('x')"),
+    "no assert": (asserts, "assert size > 0"),
+    "nothing pickled": (unsafe, "import pickle"),
+    "no numpy pickles": (unsafe, "np.load(path)"),
+    "no torch pickles": (unsafe, "torch.load(path, weights_only=True)"),
+    "no shell": (unsafe, "subprocess.run(text, shell=True)"),
+    "docstrings": (undocumented, '"""Module."""\ndef public(): ...'),
+    "no shared default": (shared_defaults, "def f(x=[]): ..."),
+    "no global generator": (global_draws, "np.random.seed(0)"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_is_kept(rule: str) -> None:
+    check, _ = RULES[rule]
+    broken = [
+        f"{path.relative_to(SOURCE)}:{line} {what}"
+        for path in FILES
+        for line, what in check(ast.parse(path.read_text()))
+    ]
+    assert broken == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_can_be_broken(rule: str) -> None:
+    check, offence = RULES[rule]
+    assert list(check(ast.parse(offence)))
+
+
+def test_files_are_short_or_say_why() -> None:
+    lines = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+    unexplained = {name for name, count in lines.items() if count > USUAL_LINES} - LONG_FOR_A_REASON.keys()
+    assert unexplained == set(), "cut these in two, or say why not in LONG_FOR_A_REASON"

@@ -1,0 +1,240 @@
+"""Verification finds every kind of change, by code that shares nothing with what it checks."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import copy, train
+
+from datalens.audit.second_curves import epsilon_again
+from datalens.audit.verify import verify_run
+from datalens.errors import RunError
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
+from datalens.training.directions import MAGIC
+from datalens.training.heads import heads_file
+
+SOURCES = Path(__file__).parents[2] / "src" / "datalens"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("verify") / "run"
+    train(root)
+    return root
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A finished run of which only ``release/`` is left, on another machine."""
+    root = copy(whole, tmp_path / "run")
+    shutil.rmtree(root / "private")
+    heads_file().unlink(missing_ok=True)
+    return root
+
+
+def test_an_untouched_release_agrees_and_replays_bit_for_bit(run: Path) -> None:
+    found = verify_run(run, replay=True)
+    assert found.differences == []
+    assert found.replay is not None
+    assert found.replay["bit_for_bit"]
+    assert found.certificate["guarantee"]["epsilon"] <= 2.0
+
+
+@pytest.mark.parametrize("noise", ["continuous-gaussian", "none"])
+def test_unfit_runs_agree_and_say_so(tmp_path: Path, noise: str) -> None:
+    train(tmp_path / "run", privacy__noise=noise, privacy__insecure_seed=3)
+    found = verify_run(tmp_path / "run")
+    assert found.differences == []
+    assert not found.certificate["fit_for_publication"]
+
+
+def test_groups_and_other_accountants_agree(tmp_path: Path) -> None:
+    train(tmp_path / "run", privacy__group_size=3, privacy__accountant="rdp")
+    found = verify_run(tmp_path / "run")
+    assert found.differences == []
+    guarantee = found.certificate["guarantee"]
+    assert guarantee["epsilon_for_one_record"] < guarantee["epsilon"] <= 2.0
+    assert guarantee["group_size"] == 3
+
+
+def test_a_stopped_run_agrees(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=3)
+    assert verify_run(tmp_path / "run", replay=True).agrees
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="holds no run"):
+        verify_run(tmp_path)
+
+
+def _certificate(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def tamper(release: Path) -> None:
+        path = release / "certificate.json"
+        value = json.loads(path.read_text())
+        change(value)
+        path.write_text(json.dumps(value, indent=2) + "\n")
+
+    return tamper
+
+
+def _bytes(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def tamper(release: Path) -> None:
+        path = release / name
+        path.write_bytes(change(path.read_bytes()))
+
+    return tamper
+
+
+def _flipped(place: int) -> Callable[[bytes], bytes]:
+    return lambda content: content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def _rechained(change: Callable[[list[dict[str, Any]]], None]) -> Callable[[Path], None]:
+    """Somebody who rewrites the ledger, with all its hashes right."""
+
+    def tamper(release: Path) -> None:
+        path = release / "ledger.jsonl"
+        lines = [json.loads(raw) for raw in path.read_text().splitlines()]
+        change(lines)
+        last, out = "0" * 64, []
+        for index, line in enumerate(lines):
+            signed = {"index": index, "kind": line["kind"], "body": line["body"]}
+            text = json.dumps(signed, sort_keys=True, separators=(",", ":"))
+            digest = hashlib.sha256((last + text).encode()).hexdigest()
+            whole = {**signed, "previous": last, "hash": digest}
+            out.append(json.dumps(whole, sort_keys=True, separators=(",", ":")) + "\n")
+            last = digest
+        path.write_text("".join(out))
+
+    return tamper
+
+
+def _set_event(name: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
+    def change(lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            if line["kind"] == "release":
+                line["body"]["event"][name] = value
+
+    return change
+
+
+def _raise_ceiling(lines: list[dict[str, Any]]) -> None:
+    lines[0]["body"]["authorisation"] |= {"epsilon": 1.0, "num_releases": None, "planned": None}
+
+
+@pytest.mark.parametrize(
+    ("tamper", "words"),
+    [
+        (_certificate(lambda c: c["guarantee"].update(epsilon=1.0)), "guarantee: epsilon is 1.0"),
+        (_certificate(lambda c: c["guarantee"].update(delta=1e-9)), "guarantee: delta"),
+        (_certificate(lambda c: c["guarantee"].update(adjacency="something")), "adjacency"),
+        (_certificate(lambda c: c["spent"].update(epsilon=0.1)), "spent: epsilon"),
+        (_certificate(lambda c: c["spent"].update(releases=1)), "spent: releases"),
+        (_certificate(lambda c: c["noise"].update(slack_eta=0.0)), "noise: slack_eta"),
+        (_certificate(lambda c: c["noise"].update(source="dice")), "noise: source"),
+        (_certificate(lambda c: c["mechanism"].update(top_k=1)), "mechanism: top_k"),
+        (_certificate(lambda c: c["assumed_public"].update(bound_on_records=9)), "bound_on_records"),
+        (_certificate(lambda c: c["not_covered"].pop()), "not_covered"),
+        (_certificate(lambda c: c["files"].update({"generator.safetensors": "0" * 64})), "files"),
+        (_certificate(lambda c: c["ledger"].update(head="0" * 64)), "ledger: head"),
+        (_certificate(lambda c: c.pop("later_authorisations")), "later_authorisations is missing"),
+        (_certificate(lambda c: c.update(extra=1)), "extra is unknown"),
+        (_certificate(lambda c: c.update(fit_for_publication=1)), "fit_for_publication"),
+        (_bytes("README.md", lambda text: text.replace(b"Epsilon 2", b"Epsilon 1")), "README.md"),
+        (_bytes("generator.safetensors", _flipped(-1)), "generator.safetensors"),
+        (_bytes("config.json", lambda text: text.replace(b'"top_k": 5', b'"top_k": 4')), "top_k 4"),
+        (_bytes("ledger.jsonl", _flipped(40)), "line 0"),
+        (_bytes("ledger.jsonl", lambda text: text[: text.rindex(b"\n", 0, -1) + 1]), "ledger: head"),
+        (_bytes("ledger.jsonl", lambda text: text[:-1]), "cut-off line"),
+        (_bytes("directions.bin", _flipped(len(MAGIC) + 60)), "step 0 has changed"),
+        (_bytes("directions.bin", lambda content: content[:-1]), "cut-off record"),
+        (_rechained(_set_event("noise_stddev", 1e6)), "the mechanism costs"),
+        (_rechained(_set_event("sensitivity", 1.0)), "the mechanism costs"),
+        (_rechained(_set_event("coordinates", 1)), "the mechanism costs"),
+        (_rechained(_set_event("noise", "discrete-gaussian")), "another noise"),
+        (_rechained(_set_event("type", "magic")), "cannot be verified"),
+        (_rechained(_raise_ceiling), "above the 1 authorised"),
+        (_rechained(lambda lines: lines.pop(-1)), "pays for step 7"),
+        (_rechained(lambda lines: lines.insert(3, lines[2])), "charged twice"),
+        (_rechained(lambda lines: lines[0]["body"].pop("authorisation")), "authorises nothing"),
+    ],
+)  # fmt: skip
+def test_every_change_is_found_and_named(run: Path, tamper: Callable[[Path], None], words: str) -> None:
+    tamper(run / "release")
+    found = verify_run(run)
+    assert any(words in text for text in found.differences), found.differences
+    assert all("\n" not in text for text in found.differences)
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "README.md", "generator.safetensors", "directions.bin"])
+def test_a_missing_file_is_named(run: Path, name: str) -> None:
+    (run / "release" / name).unlink()
+    assert any(name in text for text in verify_run(run).differences)
+
+
+def test_the_replay_finds_a_generator_that_was_trained_on_something_else(run: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    path = run / "release" / "generator.safetensors"
+    tensors = load_file(path)
+    name = next(name for name, value in tensors.items() if value.ndim > 1)
+    tensors[name] = tensors[name] * (1 + 1e-6)
+    save_file(tensors, path)
+    assert any("not what the released directions give" in text for text in verify_run(run, replay=True).differences)
+
+
+def test_on_another_platform_the_replay_keeps_a_tolerance(run: Path) -> None:
+    path = run / "release" / "certificate.json"
+    value = json.loads(path.read_text())
+    value["environment"]["instructions"] = "ABACUS"
+    path.write_text(json.dumps(value))
+    found = verify_run(run, replay=True).replay
+    assert found is not None
+    assert not found["same_platform"]
+    assert found["mean_difference"] <= found["tolerance"]
+
+
+def test_verification_imports_none_of_what_it_checks() -> None:
+    forbidden = {"ledger", "budget", "accountant", "gaussian", "certificate", "calibration"}
+    for name in ("verify", "ledger_reader", "second_curves", "second_certificate", "direction_reader"):
+        for node in ast.walk(ast.parse((SOURCES / "audit" / f"{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("datalens.privacy"):
+                words = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+                assert not words & forbidden, (name, words & forbidden)
+
+
+@pytest.mark.parametrize("noise", [NoiseKind.ROUNDED, NoiseKind.DISCRETE])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+@pytest.mark.parametrize("mu", [1e-3, 0.2, 1.0, 5.0])
+def test_both_calculations_of_epsilon_agree(mu: float, delta: float, noise: NoiseKind) -> None:
+    event = GaussianEvent(mu * 10, 10.0, 1000, noise, SamplerSlack(1e-17, 1e-38))
+    for kind in AccountantKind:
+        first = Accountant(kind).epsilon(event, delta)
+        assert epsilon_again([event.to_json()], delta, str(kind)) == pytest.approx(first, rel=1e-6, abs=1e-9)
+
+
+def test_the_command_exits_with_1_on_a_difference(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from datalens.cli.main import main
+
+    assert main(["verify", str(run)]) == 0
+    assert "verified: epsilon" in capsys.readouterr().out
+    (run / "release" / "README.md").write_text("trust me\n")
+    assert main(["verify", str(run), "--json", str(run / "out.json")]) == 1
+    assert "NOT VERIFIED: 1 difference" in capsys.readouterr().out
+    assert json.loads((run / "out.json").read_text())["agrees"] is False
+
+
+def test_sampling_needs_only_release(run: Path) -> None:
+    command = [sys.executable, "-m", "datalens.cli.main", "sample", str(run), "-n", "3", "--out"]
+    done = subprocess.run([*command, str(run / "s.npz")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,85 @@
+"""``datalens data``: what is there, what is whole, and what is not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from tiny_set import TINY, write_tiny
+
+from datalens.data import catalog
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(catalog.PUBLISHED, "tiny", TINY)
+
+
+def test_list(call, tmp_path) -> None:
+    answer = call("data", "list", "--data-root", tmp_path, "--json", tmp_path / "j")
+    assert answer.status == 0
+    assert "mnist" in answer.out
+    states = {row["name"]: row["state"] for row in json.loads((tmp_path / "j").read_text())["sources"]}
+    assert states["shapes"] == "drawn"
+    assert states["tiny"] == "to be fetched"
+    write_tiny(tmp_path / "tiny", packed=True)
+    again = json.loads(call("data", "list", "--data-root", tmp_path, "--json", "-").out)
+    assert {row["name"]: row["state"] for row in again["sources"]}["tiny"] == "here"
+
+
+def test_fetch_leaves_a_complete_set_alone(call, tmp_path) -> None:
+    write_tiny(tmp_path / "tiny", packed=False)
+    answer = call("data", "fetch", "tiny", "--data-root", tmp_path)
+    assert answer.status == 0
+    assert "already there" in answer.out
+
+
+def test_fetch_of_what_nobody_knows(call) -> None:
+    assert "can't be fetched; the names are mnist" in call("data", "fetch", "imagenet").complaint
+
+
+def test_check_of_a_published_set(call, tmp_path) -> None:
+    missing = call("data", "check", "tiny", "--data-root", tmp_path)
+    assert "4 of 4 files are missing or damaged" in missing.complaint
+    write_tiny(tmp_path / "tiny", packed=False)
+    whole = call("data", "check", "tiny", "--data-root", tmp_path, "--json", tmp_path / "j")
+    assert whole.status == 0
+    found = json.loads((tmp_path / "j").read_text())
+    assert found["ok"] is True
+    assert [split["records"] for split in found["splits"]] == [6, 3]
+    path = tmp_path / "tiny" / "train-labels-idx1-ubyte"
+    path.write_bytes(path.read_bytes()[:-1] + b"\7")
+    damaged = call("data", "check", "tiny", "--data-root", tmp_path, "--json", tmp_path / "j")
+    assert (
+        "1 of 4 files are missing or damaged, the first train-labels-idx1-ubyte (damaged)"
+        in damaged.complaint
+    )
+    assert json.loads((tmp_path / "j").read_text())["ok"] is False
+
+
+def test_check_of_ones_own_folder(call, tmp_path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        for number in range(2):
+            Image.fromarray(np.full((4, 4), 9, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
+    answer = call("data", "check", tmp_path / "pets")
+    assert answer.status == 0
+    assert "4 images of 1x4x4, 2 classes, 3 exact repeats" in answer.out
+    (tmp_path / "pets" / "cat" / "bad.png").write_bytes(b"no")
+    assert "1 of 5 files" in call("data", "check", tmp_path / "pets").complaint
+
+
+def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
+    assert call("data", "check", "shapes").status == 0
+    np.savez(tmp_path / "f.npz", x=np.zeros((2, 3, 3)), y=np.arange(2))
+    assert "declare value_range" in call("data", "check", tmp_path / "f.npz").complaint
+    assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
+    (tmp_path / "g.npz").write_bytes(b"PK")
+    assert "g.npz" in call("data", "check", tmp_path / "g.npz").complaint
+
+
+@pytest.mark.parametrize("source", ["", "nowhere", "x.npz"])
+def test_sources_that_are_not_there(call, source) -> None:
+    assert call("data", "check", source).complaint

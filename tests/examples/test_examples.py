@@ -1,0 +1,62 @@
+"""Every example runs, as a program of its own and in seconds, and says what its reader came for."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+MOST_LINES = 60
+CHANCE = 0.25
+
+
+def run(name: str, *words: str) -> str:
+    """What an example prints; warnings are errors, as in the tests."""
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", str(REPOSITORY / "examples" / name), *words],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "OMP_NUM_THREADS": "1"},
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    return answer.stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_is_short_enough_to_be_read_at_once(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < MOST_LINES
+
+
+def test_every_example_is_run_here() -> None:
+    text = Path(__file__).read_text()
+    assert [path.name for path in EXAMPLES if f'run("{path.name}"' not in text] == []
+
+
+def test_quickstart_learns_and_keeps_its_budget() -> None:
+    printed = run("quickstart_python.py")
+    promised, spent = (
+        float(number) for number in re.findall(r"epsilon ([\d.]+).*spent ([\d.]+)", printed)[0]
+    )
+    assert 0 < spent <= promised
+    accuracy = float(re.findall(r"gets ([\d.]+)% right", printed)[0]) / 100
+    assert accuracy > CHANCE  # of four classes; five standard deviations of 1000 test images are 0.07
+
+
+def test_own_folder_makes_a_run_that_can_be_shared() -> None:
+    printed = run("own_folder.py")
+    assert "drew 8 images of class disc" in printed
+    assert "never to share" in printed
+
+
+def test_plan_agrees_with_the_paper_and_with_exact_accounting() -> None:
+    """The paper's settings: 86 steps by its own conversion, 149 by the exact curve."""
+    steps = dict(re.findall(r"^(\S+) +(\d+) steps with", run("plan_a_budget.py"), re.MULTILINE))
+    assert (steps["exact"], steps["rdp-classic"]) == ("149", "86")

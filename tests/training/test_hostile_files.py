@@ -1,0 +1,120 @@
+"""Files that come from anywhere: nothing in them ever runs, and each is refused with one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+from small_runs import copy, crash_after, resume, train
+
+from datalens import DataLens
+from datalens.audit.verify import verify_run
+from datalens.errors import DataLensError
+from datalens.training.heads import heads_file
+from datalens.training.run_folder import RunFolder
+
+
+class _Bomb:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, int]]:
+        return os.mkdir, (self.path, 0o700)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("hostile") / "run"
+    train(root, steps=5)
+    return root
+
+
+def _contents(trap: Path) -> dict[str, bytes]:
+    many = json.dumps({"__metadata__": {}, "x": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})
+    return {
+        "pickle": pickle.dumps(_Bomb(str(trap))),
+        "nothing": b"",
+        "zeros": b"\0" * 1000,
+        "garbage": bytes(range(256)) * 8,
+        "deep": b"[" * 200_000,
+        "list": b"[1, 2, 3]",
+        "numbers": b'{"format": NaN, "config": 1e999, "image_shape": [1, 999999999, 999999999]}',
+        "huge": struct.pack("<Q", len(many)) + many.encode(),
+        "long": struct.pack("<Q", 2**63) + b"{}",
+        "not text": b"\xff\xfe\xfd",
+    }
+
+
+PLACES = (
+    "release/generator.safetensors",
+    "release/config.json",
+    "release/ledger.jsonl",
+    "release/directions.bin",
+    "release/certificate.json",
+    "release/README.md",
+    "private/secrets.json",
+    "private/partition.safetensors",
+    "private/checkpoints/step-00000005/state.safetensors",
+    "private/checkpoints/step-00000005/meta.json",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_r45_no_file_of_a_run_can_run_code(whole: Path, tmp_path: Path, place: str) -> None:
+    trap = tmp_path / "trap"
+    for kind, content in _contents(trap).items():
+        heads_file().unlink(missing_ok=True)
+        root = copy(whole, tmp_path / kind.replace(" ", "-"))
+        (root / place).write_bytes(content)
+        for use in (lambda root=root: DataLens.load(root).sample(2), lambda root=root: resume(root)):
+            try:
+                use()
+            except DataLensError as error:
+                assert "\n" not in str(error), kind
+                assert len(str(error)) < 600, kind
+        heads_file().unlink(missing_ok=True)
+        broken = copy(whole, tmp_path / f"{kind.replace(' ', '-')}-verify")
+        (broken / place).write_bytes(content)
+        found = verify_run(broken, replay=True)
+        assert found.agrees is place.startswith("private"), (kind, found.differences)
+        assert not trap.exists(), kind
+
+
+def test_a_cache_of_heads_that_is_damaged_stops_nobody(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    crash_after(root, 3)
+    for content in _contents(tmp_path / "trap").values():
+        heads_file().write_bytes(content)
+        assert not (tmp_path / "trap").exists()
+    heads_file().write_text(json.dumps({json.loads(_header(root))["body"]["run_id"]: "no head"}))
+    resume(root)
+
+
+def test_settings_that_ask_for_all_memory_are_refused_before_any_is_taken(whole: Path, tmp_path: Path) -> None:
+    root = copy(whole, tmp_path / "run")
+    path = root / "release" / "config.json"
+    value = json.loads(path.read_text())
+    value["config"]["student"]["hidden_units"] = 10**12
+    path.write_text(json.dumps(value))
+    with pytest.raises(DataLensError, match="does not fit"):
+        DataLens.load(root)
+
+
+def test_links_in_place_of_the_private_side_are_not_followed_when_purging(whole: Path, tmp_path: Path) -> None:
+    root = copy(whole, tmp_path / "run")
+    private = root / "private"
+    private.rename(tmp_path / "elsewhere")
+    private.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataLensError, match="is a link"):
+        RunFolder(root).purge()
+    assert (tmp_path / "elsewhere" / "secrets.json").exists()
+
+
+def _header(root: Path) -> str:
+    return (root / "release" / "ledger.jsonl").read_text().splitlines()[0]
