@@ -143,3 +143,46 @@ def paper_teacher_input_gradient(
     torch.nn.functional.logsigmoid(net(images, fake[1])).sum().backward()
     assert images.grad is not None
     return images.grad.flatten(1)
+
+
+def kernel_gradient(shards, fakes, bandwidth):
+    """Kernel-density teachers, one record at a time."""
+    teachers, fake_rows = len(shards.labels_TR), fakes.images_BCHW.flatten(1)
+    grad = torch.zeros(teachers, *fake_rows.shape)
+    for t in range(teachers):
+        for b, fake in enumerate(fake_rows):
+            own = [
+                record.flatten()
+                for record, label, there in zip(
+                    shards.images_TRCHW[t], shards.labels_TR[t], shards.present_TR[t], strict=True
+                )
+                if there and label == fakes.labels_B[b]
+            ]
+            if own:
+                log_weights = torch.stack([-(record - fake).square().sum() / (2 * bandwidth) for record in own])
+                weights = torch.softmax(log_weights, 0)
+                grad[t, b] = sum(w * record for w, record in zip(weights, own, strict=True)) - fake
+    return grad
+
+
+def matching_gradient(shards, fakes, bandwidth, gumbel):
+    """Matching teachers, one record at a time."""
+    teachers, fake_rows = len(shards.labels_TR), fakes.images_BCHW.flatten(1)
+    grad = torch.zeros(teachers, *fake_rows.shape)
+    for t in range(teachers):
+        matched = {b: [] for b in range(len(fake_rows))}
+        for r in range(shards.labels_TR.shape[1]):
+            if not shards.present_TR[t, r]:
+                continue
+            record = shards.images_TRCHW[t, r].flatten()
+            scores = {
+                b: float(gumbel[t, r, b] - (record - fake).square().sum() / (2 * bandwidth))
+                for b, fake in enumerate(fake_rows)
+                if fakes.labels_B[b] == shards.labels_TR[t, r]
+            }
+            if scores:
+                matched[max(scores, key=lambda b: scores[b])].append(record)
+        for b, records in matched.items():
+            if records:
+                grad[t, b] = torch.stack(records).mean(0) - fake_rows[b]
+    return grad

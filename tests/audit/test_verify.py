@@ -190,7 +190,9 @@ def test_the_replay_finds_a_generator_that_was_trained_on_something_else(run: Pa
     name = next(name for name, value in tensors.items() if value.ndim > 1)
     tensors[name] = tensors[name] * (1 + 1e-6)
     save_file(tensors, path)
-    assert any("not what the released directions give" in text for text in verify_run(run, replay=True).differences)
+    assert any(
+        "not what the released directions give" in text for text in verify_run(run, replay=True).differences
+    )
 
 
 def test_on_another_platform_the_replay_keeps_a_tolerance(run: Path) -> None:

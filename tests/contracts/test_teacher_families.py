@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from datalens.teachers.family import Fakes, Shards, TeacherFamily, TeacherState
+from datalens.teachers.kernel import KernelTeachers
+from datalens.teachers.matching import MatchingTeachers
 from datalens.teachers.paper import PaperTeachers, VoteStatistics
 
 IMAGE_SHAPE, NUM_CLASSES = (1, 8, 8), 3
@@ -23,6 +25,8 @@ def small_paper(statistics: VoteStatistics) -> Callable[[tuple[int, int, int], i
 FAMILIES: dict[str, Callable[[tuple[int, int, int], int], TeacherFamily]] = {
     "paper": small_paper(VoteStatistics.FAKES),
     "paper-judged-by-records": small_paper(VoteStatistics.RECORDS),
+    "kernel": lambda image_shape, num_classes: KernelTeachers(num_classes, bandwidth=2.0),
+    "matching": lambda image_shape, num_classes: MatchingTeachers(SLOTS, IMAGES, 5, 10.0, 1.0),
 }
 
 pytestmark = pytest.mark.parametrize("kind", FAMILIES)

@@ -75,9 +75,7 @@ class Report:
             more = len(self.failures) - 1
             return f"FAIL: {first.name}: {first.text}" + (f" (and {more} more)" if more else "")
         count = f"{len(self.findings)} check{'s' if len(self.findings) > 1 else ''}"
-        return (
-            f"PASS: {count} found nothing against the claim (false alarms: {self.false_alarm:.1g}); not a proof"
-        )
+        return f"PASS: {count} found nothing against the claim (false alarms: {self.false_alarm:.1g}); not a proof"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

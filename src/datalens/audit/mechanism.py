@@ -7,7 +7,6 @@ what is checked is sensitivity against noise, which scales along.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -115,7 +114,9 @@ def _attack(parts: Parts, mu: float, trials: int, run_delta: float) -> ScaledTri
     """Trials of both neighbours at one scale; a tenth chooses the attacker's set, the rest counts."""
     stddev = mechanism_at(parts, 0, top_k=TOP_K, noise_stddev=1.0).event(IMAGES, DIM).sensitivity / mu
     event = mechanism_at(parts, 0, top_k=TOP_K, noise_stddev=stddev).event(IMAGES, DIM)
-    gradient = torch.ones(parts.teachers.num_teachers, IMAGES, DIM)  # all ties: a careless top-k keeps too many
+    gradient = torch.ones(
+        parts.teachers.num_teachers, IMAGES, DIM
+    )  # all ties: a careless top-k keeps too many
     turned = gradient.clone()
     turned[: parts.config.privacy.group_size] *= -1
     one_BD, two_BD = (puppet_tally(parts, grad_TBD, TOP_K) for grad_TBD in (gradient, turned))

@@ -36,7 +36,9 @@ def replay_ledger(path: Path, directions: Path | None = None) -> list[Finding]:
         try:
             findings.append(check(entries))
         except (Difference, KeyError, TypeError, ValueError) as error:
-            findings.append(failed(name, f"a line cannot be understood ({' '.join(str(error).split()):.120})"))
+            findings.append(
+                failed(name, f"a line cannot be understood ({' '.join(str(error).split()):.120})")
+            )
     if directions is not None:
         findings.append(_check_directions(entries, directions))
     return findings

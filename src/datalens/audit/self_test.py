@@ -21,9 +21,7 @@ def self_test_subject() -> Subject:
     return Subject.of(config, (1, 12, 12), 4)
 
 
-def self_test(
-    subject: Subject | None = None, tell: Callable[[Finding], None] = lambda _: None
-) -> Report:
+def self_test(subject: Subject | None = None, tell: Callable[[Finding], None] = lambda _: None) -> Report:
     """Audit the sound product, which must pass, and every broken one, which must not.
 
     A finding fails where the audit is wrong. Seconds, not minutes: sizes are small, since whatever is broken

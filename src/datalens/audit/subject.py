@@ -17,7 +17,6 @@ from datalens.data.images import LabelledImages
 from datalens.mechanisms.topagg import TopAgg
 from datalens.privacy.budget import Budget
 from datalens.privacy.ledger import Ledger
-from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.family import Fakes, Shards, TeacherFamily, TeacherState
 from datalens.training.algorithm import Parts
 from datalens.training.config import Config

@@ -101,9 +101,7 @@ def audit_twin(
     return finding_of(guess(scores, canaries.included), len(scores), claimed, facts.config.privacy.delta)
 
 
-def score_canaries(
-    facts: PublicFacts, records: Sequence[DirectionRecord], canaries: Canaries
-) -> np.ndarray:
+def score_canaries(facts: PublicFacts, records: Sequence[DirectionRecord], canaries: Canaries) -> np.ndarray:
     """How much each canary's own wish shows in what was released; float64 [T]. Looks at nothing private.
 
     The attacker trains the student again from the released directions, which gives every fake that the
@@ -201,6 +199,8 @@ def _check_data(facts: PublicFacts, data: LabelledImages) -> None:
         ("numbers of classes", data.num_classes, len(facts.classes)),
     ):
         if theirs != ours:
-            raise DataError(f"{data.name}: {what} {theirs}, the run's {ours}; give data as the run was trained on")
+            raise DataError(
+                f"{data.name}: {what} {theirs}, the run's {ours}; give data as the run was trained on"
+            )
     if facts.config.voting.num_teachers < 2:
         raise DataError("the twin needs at least 2 teachers, one canary each; audit without --twin")

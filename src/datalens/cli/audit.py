@@ -22,11 +22,20 @@ _MOST_TRIALS = 50_000_000
 
 @click.command(cls=Once, short_help="Attack a run's own guarantee.")
 @click.argument("run", type=Text())
-@click.option("--self-test", is_flag=True, help="Also break the product on purpose: all of it must be caught.")
+@click.option(
+    "--self-test", is_flag=True, help="Also break the product on purpose: all of it must be caught."
+)
 @click.option("--twin", is_flag=True, help="Also train a second model with canaries, never to be released.")
-@click.option("--data", "source", type=Text(), metavar="SOURCE", help="With --twin: records beside the canaries.")
-@click.option("--trials", type=Whole(1000), metavar="N", show_default="2000000; 20000 for discrete noise",
-              help="Releases a side of the attack on the mechanism.")
+@click.option(
+    "--data", "source", type=Text(), metavar="SOURCE", help="With --twin: records beside the canaries."
+)
+@click.option(
+    "--trials",
+    type=Whole(1000),
+    metavar="N",
+    show_default="2000000; 20000 for discrete noise",
+    help="Releases a side of the attack on the mechanism.",
+)
 @data_options
 @quiet_option
 @json_option

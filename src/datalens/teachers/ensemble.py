@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from datalens.compression.image_cap import keep_images
+from datalens.compression.image_cap import strongest_images, tally_of_images
 from datalens.compression.topk_sign import topk_sign
 from datalens.errors import ConfigError
 from datalens.randomness import Streams
@@ -128,14 +128,17 @@ class TeacherEnsemble:
             state = self.family.train(self._store.load(start, stop), shards, fakes, num_teacher_steps)
             grad_TBD = self.family.input_gradient(state, shards, fakes)
             self._store.save(start, stop, state)
-            if images_per_teacher is not None:
-                grad_TBD = keep_images(grad_TBD, images_per_teacher)
+            failures.append((~torch.isfinite(grad_TBD).all(2)).sum(1))
+            image_TS = None
+            if images_per_teacher is not None and images_per_teacher < batch_size:
+                grad_TBD, image_TS = strongest_images(grad_TBD, images_per_teacher)
             for block, first, last in _blocks(start, stop):
-                vote_TBD, failed_TB = self._votes(
-                    grad_TBD[first - start : last - start], block, first, step, top_k, clip_bound
-                )
-                tally_BD += vote_TBD.sum(0, dtype=torch.int32)
-                failures.append(failed_TB.sum(1))
+                part = slice(first - start, last - start)
+                vote_TBD = self._votes(grad_TBD[part], block, first, step, top_k, clip_bound)
+                if image_TS is None:
+                    tally_BD += vote_TBD.sum(0, dtype=torch.int32)
+                else:
+                    tally_BD += tally_of_images(vote_TBD, image_TS[part], batch_size)
         failed_T = torch.cat(failures).cpu()
         tally_BD = tally_BD.cpu()
         share_BD = tally_BD.double() / self.num_teachers
@@ -161,16 +164,15 @@ class TeacherEnsemble:
 
     def _votes(
         self, grad_TBD: Tensor, block: int, first: int, step: int, top_k: int, clip_bound: float
-    ) -> tuple[Tensor, Tensor]:
-        """Votes and failures of the teachers ``first``... of one block, drawn as if the block were whole."""
+    ) -> Tensor:
+        """Votes of the teachers ``first``... of one block, drawn as if the block were whole."""
         rng = self._streams.torch(f"vote-signs/{step}", block, self.device)
         offset, size = first - block * TEACHER_BLOCK, len(grad_TBD)
         if size < TEACHER_BLOCK:
             whole_TBD = grad_TBD.new_zeros(TEACHER_BLOCK, *grad_TBD.shape[1:])
             whole_TBD[offset : offset + size] = grad_TBD
             grad_TBD = whole_TBD
-        vote_TBD, failed_TB = topk_sign(grad_TBD, top_k, clip_bound, rng)
-        return vote_TBD[offset : offset + size], failed_TB[offset : offset + size]
+        return topk_sign(grad_TBD, top_k, clip_bound, rng).vote_TBD[offset : offset + size]
 
 
 def _blocks(start: int, stop: int) -> Iterator[tuple[int, int, int]]:

@@ -43,7 +43,7 @@ class KernelTeachers:
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
         """``grad_TBD``: kernel-weighted mean of the teacher's records of the fake's class, minus the fake."""
-        real_TRD = shards.images_TRCHW.flatten(2)
+        real_TRD = shards.images_TRCHW.flatten(2).masked_fill(~shards.present_TR[:, :, None], 0.0)
         fake_BD = fakes.images_BCHW.flatten(1)
         same_TBR = (shards.labels_TR[:, None, :] == fakes.labels_B[None, :, None]) & shards.present_TR[
             :, None
