@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ RUNS_FOREIGN_CODE = {
     "pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch.load", "torch.save",
     "torch.jit.load", "torch.hub.load", "pandas.read_pickle", "numpy.loads", "eval", "exec", "os.system",
 }  # fmt: skip
+
+OVERRIDES = frozenset(
+    {"forward", "convert", "get_metavar", "parse_args", "list_commands", "get_command", "resolve_command"}
+    | {"format_commands"}
+)
+"""Methods of PyTorch's and Click's classes that ours replace."""
 
 Check = Callable[[ast.Module], Iterator[tuple[int, str]]]
 
@@ -69,22 +76,41 @@ def unsafe(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def undocumented(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Public modules, classes, functions and methods without a docstring; a library's overrides excepted."""
+    """Public modules, classes, functions and methods without a docstring.
+
+    A protocol's docstrings speak for the classes that implement all of it, a library's for its overrides.
+    """
     if not ast.get_docstring(tree) and tree.body:
         yield 1, "module"
     for owner in [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
         if isinstance(owner, ast.ClassDef) and owner.name.startswith("_"):
             continue
-        inherits = isinstance(owner, ast.ClassDef) and bool(owner.bases)
+        spoken_for = described_elsewhere(owner) if isinstance(owner, ast.ClassDef) else set()
         for node in owner.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                public = not node.name.startswith("_")
-                overridden = inherits and node.name in ("forward", "convert", "get_metavar", "parse_args")
-                from_click = inherits and node.name in (
-                    "list_commands", "get_command", "resolve_command", "format_commands",
-                )  # fmt: skip
-                if public and not ast.get_docstring(node) and not overridden and not from_click:
+                public = not node.name.startswith("_") and node.name not in spoken_for
+                if public and not ast.get_docstring(node):
                     yield node.lineno, node.name
+
+
+def described_elsewhere(owner: ast.ClassDef) -> set[str]:
+    """Names of methods that a documented protocol, or the library class that is extended, describes."""
+    mine = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
+    implemented = [methods for methods in protocols() if methods <= mine]
+    return set().union(*implemented, OVERRIDES if owner.bases else set())
+
+
+@cache
+def protocols() -> list[frozenset[str]]:
+    """The methods of every protocol in the sources that describes all of them."""
+    found = []
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and "Protocol" in [ast.unparse(base) for base in node.bases]:
+                methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+                if methods and all(ast.get_docstring(method) for method in methods):
+                    found.append(frozenset(method.name for method in methods))
+    return found
 
 
 def shared_defaults(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -36,7 +36,7 @@ def test_clopper_pearson_is_where_the_tail_is_the_rate(hits: int, trials: int) -
 @pytest.mark.parametrize("mu", [0.5, 2.0])
 def test_bounds_are_above_the_truth_no_oftener_than_they_say(mu: float) -> None:
     rng = np.random.default_rng(5)
-    rounds, trials, rate = 2000, 400, 0.1
+    rounds, trials, rate = 500, 400, 0.1
     hits = rng.binomial(trials, norm.cdf(mu / 2), rounds)
     false = rng.binomial(trials, norm.cdf(-mu / 2), rounds)
     wrong = sum(mu_bound(int(a), int(b), trials, rate) > mu for a, b in zip(hits, false, strict=True))
@@ -98,11 +98,11 @@ def test_guesses_are_bounded_as_the_theorem_says(
 
 def test_guessing_bound_holds_for_randomised_response() -> None:
     rng = np.random.default_rng(6)
-    epsilon, canaries, rate, rounds = 1.0, 200, 0.1, 400
+    epsilon, canaries, rate, rounds = 1.0, 100, 0.1, 60
     right = rng.binomial(canaries, math.exp(epsilon) / (1 + math.exp(epsilon)), rounds)
     bounds = [canary_epsilon(int(v), canaries, canaries, 0.0, rate) for v in right]
     assert sum(bound > epsilon for bound in bounds) < binom.isf(1e-6, rounds, rate)
-    assert np.median(bounds) > 0.7
+    assert np.median(bounds) > 0.5
 
 
 def test_delta_takes_from_the_guessing_bound() -> None:

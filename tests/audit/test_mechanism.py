@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from datalens.audit import mechanism, noise_law
 from datalens.audit.self_test import self_test_subject
+from datalens.privacy.events import NoiseKind
 
 
 def test_attack_shows_most_of_what_is_claimed() -> None:
-    finding = mechanism.audit_mechanism(self_test_subject(), trials=400_000)
+    finding = mechanism.audit_mechanism(self_test_subject(), trials=200_000)
     assert finding.passed
     for scale in finding.numbers["scales"]:
         assert 0.9 < scale["mu"] / scale["claimed_mu"] <= 1
         assert 0 < scale["epsilon_at_run"] < scale["largest_at_run"]
         if scale["claimed_mu"] <= 2:
-            assert 0.8 < scale["epsilon"] / scale["claimed_epsilon"] <= 1
+            assert 0.7 < scale["epsilon"] / scale["claimed_epsilon"] <= 1
 
 
 @pytest.mark.slow
@@ -41,10 +43,6 @@ def test_sensitivity_is_reached_and_halved_by_silence() -> None:
 @pytest.mark.parametrize("stddev", [0.3, 1.0, 2.0, 7.5])
 @pytest.mark.parametrize("kind", ["rounded-gaussian", "discrete-gaussian", "continuous-gaussian"])
 def test_laws_agree_with_themselves(stddev: float, kind: str) -> None:
-    import numpy as np
-
-    from datalens.privacy.events import NoiseKind
-
     values = np.arange(-100, 101).astype(float)
     mass = np.diff(noise_law.cumulative(values, stddev, NoiseKind(kind)))
     assert mass.sum() == pytest.approx(1)

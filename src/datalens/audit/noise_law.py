@@ -144,7 +144,7 @@ def cumulative(edges: np.ndarray, stddev: float, kind: NoiseKind) -> np.ndarray:
     reach = math.ceil(12 * stddev) + 2
     values = np.arange(-reach, reach + 1)
     mass = np.exp(-(values**2) / (2 * stddev**2))
-    return (np.cumsum(mass) / mass.sum())[edges.astype(int) + reach]
+    return (np.cumsum(mass) / mass.sum())[np.clip(edges.astype(int) + reach, 0, 2 * reach)]
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:

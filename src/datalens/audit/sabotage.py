@@ -153,11 +153,10 @@ class _HalfCharged(TopAgg):
 class _TiesKept(TeacherEnsemble):
     def _votes(
         self, grad_TBD: Tensor, block: int, first: int, step: int, top_k: int, clip_bound: float
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         magnitude = grad_TBD.abs()
         cut = magnitude.topk(top_k, dim=-1).values[..., -1:]
-        vote_TBD = torch.where(magnitude >= cut, grad_TBD.sign(), 0).nan_to_num().to(torch.int8)
-        return vote_TBD, torch.zeros(grad_TBD.shape[:2], dtype=torch.bool)
+        return torch.where(magnitude >= cut, grad_TBD.sign(), 0).nan_to_num().to(torch.int8)
 
 
 @dataclass(frozen=True)

@@ -92,12 +92,13 @@ def _check_options(run: str, source: str | None, options: dict[str, Any]) -> Non
     if (options["trials"] or 0) > _MOST_TRIALS:
         raise ConfigError(f"--trials {options['trials']}: give at most {_MOST_TRIALS}")
     target = options["json_target"]
-    if options["twin"] and target not in (None, STDOUT):
-        if (Path(run) / "release").resolve() in Path(target).resolve().parents:
-            raise NotPrivateError(
-                f"--json {target}: a twin is measured on people's data, which does not belong under release/; "
-                "write it elsewhere"
-            )
+    if not options["twin"] or target in (None, STDOUT):
+        return
+    if (Path(run) / "release").resolve() in Path(target).resolve().parents:
+        raise NotPrivateError(
+            f"--json {target}: a twin is measured on people's data, which does not belong under release/; "
+            "write it elsewhere"
+        )
 
 
 def _twin_data(source: str, classes: tuple[str, ...], options: dict[str, Any]) -> Any:

@@ -79,7 +79,7 @@ _RECIPES = "the recipe's"
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
-@click.option("--chunk-size", type=Whole(), show_default="200", help="Teachers handled at once.")
+@click.option("--chunk-size", type=Whole(), show_default="40", help="Teachers handled at once.")
 @data_options
 @quiet_option
 @json_option

@@ -73,9 +73,9 @@ class MatchingTeachers:
         match_TRB = functional.one_hot(best_TR, len(fake_BD)).to(torch.bool) & same_TRB
         count_TB = match_TRB.sum(1)
         clean_TRD = real_TRD.masked_fill(~match_TRB.any(2, keepdim=True), 0.0)
-        sum_TBD = torch.bmm(match_TRB.transpose(1, 2).to(real_TRD.dtype), clean_TRD)
-        mean_TBD = sum_TBD / count_TB.clamp(min=1)[:, :, None]
-        return (mean_TBD - fake_BD) * (count_TB > 0)[:, :, None]
+        weight_TBR = match_TRB.transpose(1, 2) / count_TB.clamp(min=1)[:, :, None]
+        heard_TBD = (count_TB > 0)[:, :, None] * fake_BD
+        return torch.baddbmm(heard_TBD, weight_TBR, clean_TRD, beta=-1)  # mean of its records, minus itself
 
     def bandwidth(self, step_T: Tensor) -> Tensor:
         """h of each teacher: geometric from the first to the last bandwidth, by its own step count."""

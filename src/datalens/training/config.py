@@ -196,7 +196,7 @@ class Performance(Section):
     """
 
     device: str = "cpu"
-    chunk_size: Count = 200
+    chunk_size: Count = 40
     checkpoint_every: Count = 25
 
 
