@@ -38,4 +38,4 @@ def main(source: str = "shapes", num_samples: int = 2000) -> float:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(sys.argv[1] if len(sys.argv) > 1 else "shapes")

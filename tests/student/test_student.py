@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from datalens.errors import CheckpointError, ConfigError
-from datalens.models.finish import Finish, affine_warp, change_tone
+from datalens.models.finish import Finish, Outside, affine_warp, change_tone
 from datalens.randomness import Streams
 from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.student.sampling import sample_images
@@ -104,9 +104,7 @@ def test_the_average_of_weights_is_what_is_released() -> None:
     finished = dict(student.finished_generator().named_parameters())
     assert any(not torch.equal(last[name], finished[name]) for name in last)
     plain = replay(make_plan(weight_average=0.0), STREAMS, directions())
-    last, finished = (
-        dict(g.named_parameters()) for g in (plain.generator, plain.finished_generator())
-    )
+    last, finished = (dict(g.named_parameters()) for g in (plain.generator, plain.finished_generator()))
     assert all(torch.equal(last[name], finished[name]) for name in last)
 
 
@@ -139,7 +137,7 @@ def test_a_small_batch_of_codes_leaves_no_class_out_over_time() -> None:
 def test_no_warp_and_no_tone_leave_images_alone() -> None:
     images = torch.rand(4, 1, 8, 8)
     latents = torch.rand(4, 6) * 2 - 1
-    torch.testing.assert_close(affine_warp(images, latents, 0.0), images, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(affine_warp(images, latents, 0.0, Outside.BLACK), images, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(
         change_tone(images.clamp(0.01, 0.99), latents[:, 0], Finish()), images.clamp(0.01, 0.99)
     )

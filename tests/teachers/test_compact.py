@@ -6,11 +6,11 @@ import math
 
 import pytest
 import torch
+from reference import kernel_gradient, matching_gradient
 
 from datalens.teachers.family import Fakes, Shards
 from datalens.teachers.kernel import KernelTeachers
 from datalens.teachers.matching import GUMBEL, STEP, MatchingTeachers
-from reference import kernel_gradient, matching_gradient
 
 SHAPE, CLASSES = (1, 3, 3), 3
 
@@ -23,9 +23,7 @@ def draw(seed: int = 0, teachers: int = 3, slots: int = 5, images: int = 6) -> t
         torch.randint(CLASSES, (teachers, slots), generator=rng) * present,
         present,
     )
-    fakes = Fakes(
-        torch.rand(images, *SHAPE, generator=rng), torch.randint(CLASSES, (images,), generator=rng)
-    )
+    fakes = Fakes(torch.rand(images, *SHAPE, generator=rng), torch.randint(CLASSES, (images,), generator=rng))
     return shards, fakes
 
 

@@ -35,9 +35,7 @@ def test_r43_a_clean_stop_changes_no_bit(tmp_path: Path, straight: DataLens, ste
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4, 7])
-def test_a_crash_after_a_recorded_step_changes_no_bit(
-    tmp_path: Path, straight: DataLens, steps: int
-) -> None:
+def test_a_crash_after_a_recorded_step_changes_no_bit(tmp_path: Path, straight: DataLens, steps: int) -> None:
     crash_after(tmp_path / "run", steps, privacy__insecure_seed=7)
     assert same_weights(resume(tmp_path / "run"), straight)
     assert verify_run(tmp_path / "run").agrees
@@ -290,7 +288,11 @@ def test_other_settings_are_frozen(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"top_k": 1000}, "64 coordinates"), ({"num_steps": 500}, "num_steps = 500"), ({"epsilon": 0.001}, "spent")],
+    [
+        ({"top_k": 1000}, "64 coordinates"),
+        ({"num_steps": 500}, "num_steps = 500"),
+        ({"epsilon": 0.001}, "spent"),
+    ],
 )
 def test_changes_out_of_range_record_nothing(tmp_path: Path, changes: dict[str, float], words: str) -> None:
     root = tmp_path / "run"

@@ -89,7 +89,9 @@ def _entry(raw: bytes, number: int, last: str, name: str) -> Entry:
     signed = last + _text({"body": body, "index": number, "kind": value["kind"]})
     if value["previous"] != last or hashlib.sha256(signed.encode()).hexdigest() != digest:
         raise Difference(f"{name} line {number}: its hash does not fit its content and the line before")
-    return Entry(number, str(value["kind"]), body, str(digest), _charges(str(value["kind"]), body, name, number))
+    return Entry(
+        number, str(value["kind"]), body, str(digest), _charges(str(value["kind"]), body, name, number)
+    )
 
 
 def _charges(kind: str, body: dict[str, Any], name: str, number: int) -> tuple[dict[str, Any], ...]:

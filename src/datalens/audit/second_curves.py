@@ -42,7 +42,9 @@ def epsilon_again(events: Iterable[dict[str, Any]], delta: float, accountant: st
     if enough(0.0):
         return 2 * log_ratio
     low, high = 0.0, 1e-4
-    while not enough(high):  # in small steps: the sampler's slack grows with epsilon, so too large fails again
+    while not enough(
+        high
+    ):  # in small steps: the sampler's slack grows with epsilon, so too large fails again
         low, high = high, high * 1.02
         if high > 1e6:
             return math.inf

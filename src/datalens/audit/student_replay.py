@@ -84,7 +84,9 @@ def replay_student(root: Path) -> dict[str, Any]:
     }
 
 
-def _difference(one: FinishedGenerator, other: FinishedGenerator, latent: LatentSpace, streams: Streams) -> float:
+def _difference(
+    one: FinishedGenerator, other: FinishedGenerator, latent: LatentSpace, streams: Streams
+) -> float:
     rng = streams.torch("verification")
     latents_BZ, labels_B = latent.latents(IMAGES, rng), latent.labels(IMAGES, rng)
     with torch.no_grad():

@@ -88,7 +88,7 @@ def audit_twin(
     Raises:
         DataError: data of another size of image or number of classes.
     """
-    _check_data(facts, data)
+    check_twin_data(facts, data)
     canaries = Canaries.draw(facts.config.voting.num_teachers, facts.image_shape, len(facts.classes))
     session = _session(facts, data, canaries)
     session.parts = alter(session.parts)
@@ -193,7 +193,12 @@ def _session(facts: PublicFacts, data: LabelledImages, canaries: Canaries) -> Se
     return Session(twin, both, partition, Streams.from_entropy(), ledger, None)
 
 
-def _check_data(facts: PublicFacts, data: LabelledImages) -> None:
+def check_twin_data(facts: PublicFacts, data: LabelledImages) -> None:
+    """Refuse data that a twin of the run cannot be trained on.
+
+    Raises:
+        DataError: says what does not fit.
+    """
     for what, theirs, ours in (
         ("images of size", data.image_shape, facts.image_shape),
         ("numbers of classes", data.num_classes, len(facts.classes)),

@@ -182,7 +182,9 @@ def _check_events(entries: Sequence[Entry], config: dict[str, Any]) -> None:
             )
         charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
         if any(not math.isclose(a, b, rel_tol=1e-12) for a, b in zip(expected, charged, strict=True)):
-            raise Difference(f"{LEDGER} line {entry.number}: charges {charged}, the mechanism costs {expected}")
+            raise Difference(
+                f"{LEDGER} line {entry.number}: charges {charged}, the mechanism costs {expected}"
+            )
         if event["noise"] != mechanism["noise"] or event["count"] != 1:
             raise Difference(f"{LEDGER} line {entry.number}: charges another noise than the mechanism's")
 

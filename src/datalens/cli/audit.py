@@ -14,6 +14,8 @@ from datalens.errors import ConfigError, NotPrivateError
 
 if TYPE_CHECKING:
     from datalens.audit.findings import Finding
+    from datalens.data.images import LabelledImages
+    from datalens.training.facts import PublicFacts
 
 CAUGHT = 1
 """Exit status where a check failed."""
@@ -33,7 +35,7 @@ _MOST_TRIALS = 50_000_000
     "--trials",
     type=Whole(1000),
     metavar="N",
-    show_default="2000000; 20000 for discrete noise",
+    show_default="4000000; 20000 for discrete noise",
     help="Releases a side of the attack on the mechanism.",
 )
 @data_options
@@ -64,7 +66,7 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     def tell(finding: Finding) -> None:
         output.say(f"{'ok  ' if finding.passed else 'FAIL'} {finding.name}: {finding.text}")
 
-    data = _twin_data(source, facts.classes, options) if options["twin"] and source else None
+    data = _twin_data(source, facts, options) if source else None
     findings = list(audit_run(Path(run), trials=options["trials"], tell=tell).findings)
     if options["self_test"]:
         from datalens.audit.self_test import self_test
@@ -78,8 +80,8 @@ def audit(run: str, source: str | None, **options: Any) -> int:
             findings.append(audit_twin(facts, data, tell=progress.tell))
         tell(findings[-1])
     report = Report(tuple(findings))
-    output.finish({"run": run, **report.to_json(), "note": unfit_line(facts.config)})
     last = unfit_line(facts.config)
+    output.finish({"run": run, **report.to_json(), "note": last})
     if last is not None:
         output.insist(last)
     output.insist(report.verdict)
@@ -101,10 +103,13 @@ def _check_options(run: str, source: str | None, options: dict[str, Any]) -> Non
         )
 
 
-def _twin_data(source: str, classes: tuple[str, ...], options: dict[str, Any]) -> Any:
+def _twin_data(source: str, facts: PublicFacts, options: dict[str, Any]) -> LabelledImages:
+    from datalens.audit.twin import check_twin_data
     from datalens.data import list_sources, load
 
     settings = data_settings(options)
     if source not in [known.name for known in list_sources()]:
-        settings.setdefault("classes", classes)
-    return load(source, split="train", **settings)
+        settings.setdefault("classes", facts.classes)
+    data = load(source, split="train", **settings)
+    check_twin_data(facts, data)
+    return data

@@ -19,7 +19,9 @@ def budget() -> None:
 
 @budget.command(cls=Once, short_help="Make a budget file.")
 @click.argument("file", type=Text())
-@click.option("--data-name", type=Text(), required=True, help="Your word for the data set; it becomes public.")
+@click.option(
+    "--data-name", type=Text(), required=True, help="Your word for the data set; it becomes public."
+)
 @click.option("--epsilon", type=Number(0, above=True), required=True, help="The most for all runs together.")
 @click.option("--delta", type=Number(0, 1, above=True, below=True), default=1e-5, show_default=True)
 @click.option("--accountant", type=Kind(AccountantKind), default=AccountantKind.EXACT, show_default="exact")
@@ -45,7 +47,13 @@ def create(
     output = Output(json_target, quiet=quiet)
     create_dataset_budget(Path(file), data_name, epsilon, delta, accountant)
     output.finish(
-        {"file": file, "data_name": data_name, "epsilon": epsilon, "delta": delta, "accountant": str(accountant)}
+        {
+            "file": file,
+            "data_name": data_name,
+            "epsilon": epsilon,
+            "delta": delta,
+            "accountant": str(accountant),
+        }
     )
     output.say(f"{file}: epsilon {epsilon:g} at delta {delta:g} for all runs on {data_name}")
 

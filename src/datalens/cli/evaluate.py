@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 @click.option("--epochs", type=Whole(), show_default="4 (cnn), 10 (mlp, logistic)", help="Fixed beforehand.")
 @click.option("--seed", type=Whole(0), default=0, show_default=True, help="Of samples and classifier.")
 @click.option("--device", type=Text(), default="cpu", show_default=True)
+@click.option(
+    "--charge", is_flag=True, help="Put the score under release/: noisy and charged, or on public data."
+)
+@click.option("--test-count-is-public", is_flag=True, help="The number of test images may be known.")
+@click.option(
+    "--budget-file", type=Text(), metavar="FILE", help="Where RUN/private is gone: its data set's budget."
+)
 @data_options
 @quiet_option
 @json_option
@@ -39,7 +46,9 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     """Train a classifier on images drawn from RUN and test it on the test split of SOURCE.
 
     The headline is the accuracy at the last epoch. The result is kept in RUN/private, since a score
-    on people's data is not covered by the guarantee: it never goes under release/.
+    on people's data is not covered by the guarantee. With --charge a score also goes under release/: on
+    public data as it is, else as a count of right predictions with noise, charged in the run's ledger, for
+    which the run was trained with --score-noise.
 
     \b
     datalens evaluate runs/mnist --data mnist
@@ -47,6 +56,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     """
     from datalens.cli.fitness import run_summary, unfit_line
     from datalens.cli.train import require_device
+    from datalens.training.charged_score import require_score
     from datalens.training.synthesizer import DataLens
 
     output = Output(options["json_target"], quiet=options["quiet"])
@@ -55,6 +65,8 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     model = DataLens.load(run)
     data = _test_split(source, model, options)
     warn_unfinished(model, run, output)
+    if options["charge"] and not data.public:
+        require_score(model.config)
     result = _measure(model, data, options, quiet=output.quiet)
     last = unfit_line(model.config)
     answer = {
@@ -66,7 +78,8 @@ def evaluate(run: str, source: str, **options: Any) -> None:
         "note": last,
     }
     kept = _keep(Path(run), source, options, answer)
-    output.finish({**answer, "kept_in": str(kept)})
+    released = _release(Path(run), data.public, result, options) if options["charge"] else None
+    output.finish({**answer, "kept_in": str(kept), "released": released})
     output.say(
         f"accuracy {result['last_accuracy']:.2%} (last of {result['epochs']} epochs; {result['classifier']} "
         f"trained on {result['num_train']} synthetic images, tested on {result['num_test']} real ones)"
@@ -76,8 +89,32 @@ def evaluate(run: str, source: str, **options: Any) -> None:
         "set, as the paper's code prints; not for comparison)"
     )
     output.say(f"kept in {kept}" + ("" if data.public else "; a score on people's data: not to be published"))
+    if released is not None:
+        count = released.get("noisy_right", released.get("right"))
+        noise = "" if data.public else f" with noise of {released['noise_stddev']:g}, charged"
+        output.say(f"{count} right{noise}: in {Path(run) / 'release' / 'scores.json'}")
     if last is not None:
         output.insist(last)
+
+
+def _release(run: Path, is_public: bool, result: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Put the score under ``release/``."""
+    from datalens.training.charged_score import charge_score, publish_score
+
+    how = {name: result[name] for name in ("classifier", "epochs", "num_train", "seed")}
+    num_test = result["num_test"]
+    num_right = round(result["last_accuracy"] * num_test)
+    if is_public:
+        return publish_score(run, num_right, num_test, how)
+    budget_file = options["budget_file"]
+    return charge_score(
+        run,
+        num_right,
+        num_test,
+        how,
+        test_count_is_public=options["test_count_is_public"],
+        budget_file=None if budget_file is None else Path(budget_file),
+    )
 
 
 def _test_split(source: str, model: DataLens, options: dict[str, Any]) -> LabelledImages:

@@ -39,7 +39,9 @@ def purge(run: str, yes: bool, quiet: bool, json_target: str | None) -> None:
         _refuse_running(folder.ledger)
     removed = folder.purge()
     output.finish({"run": run, "removed": removed})
-    output.say(f"removed {folder.private}" if removed else f"{run}: has no private/ any more; nothing to remove")
+    output.say(
+        f"removed {folder.private}" if removed else f"{run}: has no private/ any more; nothing to remove"
+    )
 
 
 def _refuse_running(ledger: Path) -> None:

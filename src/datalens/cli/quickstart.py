@@ -16,13 +16,11 @@ from datalens.cli.params import Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
 from datalens.errors import ConfigError
 
-_RECIPE_OF = {"mnist": "mnist-quick", "fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
-
 
 @click.command(cls=Once, short_help="Fetch, train, sample and evaluate in one go.")
 @click.argument("source", type=Text(), default="mnist")
 @click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
-@click.option("--epsilon", type=Number(0, above=True), default=1.0, show_default=True)
+@click.option("--epsilon", type=Number(0, above=True), show_default="1; for shapes 10")
 @click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True)
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
 @click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
@@ -38,9 +36,11 @@ def quickstart(source: str, **options: Any) -> None:
     datalens quickstart
     datalens quickstart fashion-mnist --epsilon 10
     """
-    if source not in _RECIPE_OF:
+    from datalens.cli.settings import RECIPE_OF_SOURCE
+
+    if source not in RECIPE_OF_SOURCE:
         raise ConfigError(
-            f"SOURCE is {source!r}: quickstart knows {', '.join(_RECIPE_OF)}; use train for others"
+            f"SOURCE is {source!r}: quickstart knows {', '.join(RECIPE_OF_SOURCE)}; use train for others"
         )
     output = Output(options["json_target"], quiet=options["quiet"])
     run = _free_name(Path(options["out"]))
@@ -57,7 +57,8 @@ def quickstart(source: str, **options: Any) -> None:
     from datalens.evaluation.utility import evaluate_utility
     from datalens.training.synthesizer import DataLens
 
-    config = recipes.by_name(_RECIPE_OF[source], epsilon=options["epsilon"])
+    asked = {} if options["epsilon"] is None else {"epsilon": options["epsilon"]}
+    config = recipes.by_name(RECIPE_OF_SOURCE[source], **asked)
     if options["insecure_seed"] is not None:
         config = config.replace(privacy__insecure_seed=options["insecure_seed"])
     output.say(

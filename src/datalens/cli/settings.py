@@ -14,8 +14,8 @@ from datalens.privacy.calibration import smallest_epsilon
 from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.training.config import Config, parse_config, read_toml
 
-DEFAULT_RECIPE = "mnist-quick"
-RECIPE_OF_SOURCE = {"fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
+DEFAULT_RECIPE = "quick"
+RECIPE_OF_SOURCE = {"mnist": "mnist-quick", "fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
 CUSTOM = "custom"
 SETTING_OF_OPTION = {
     "epsilon": ("privacy", "epsilon"),
@@ -24,6 +24,7 @@ SETTING_OF_OPTION = {
     "noise": ("privacy", "noise"),
     "insecure_seed": ("privacy", "insecure_seed"),
     "group_size": ("privacy", "group_size"),
+    "score_noise": ("privacy", "score_noise"),
     "num_records": ("privacy", "num_records"),
     "public_record_count": ("privacy", "record_count_is_public"),
     "num_teachers": ("voting", "num_teachers"),

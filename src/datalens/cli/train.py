@@ -38,7 +38,7 @@ _RECIPES = "the recipe's"
     type=Text(),
     metavar="NAME",
     show_default="the quick one that suits SOURCE",
-    help="mnist-quick, fashion-quick, shapes-quick, mnist-paper, fashion-paper or custom.",
+    help="quick, mnist-quick, fashion-quick, shapes-quick, mnist-paper, fashion-paper or custom.",
 )
 @click.option(
     "--config",
@@ -63,9 +63,9 @@ _RECIPES = "the recipe's"
 )
 @click.option(
     "--vote-threshold",
-    type=Number(0, 1),
+    type=Number(0),
     show_default=_RECIPES,
-    help="Fraction of the teachers that a noisy vote must reach.",
+    help="Fraction of the teachers that a noisy vote must reach; 0.612 noise-stddev loses least.",
 )
 @click.option("--batch-size", type=Whole(2), show_default=_RECIPES, help="Images voted on in one step.")
 @click.option("--images-per-teacher", type=Whole(), help="Most of them that one teacher votes on.")
@@ -76,6 +76,14 @@ _RECIPES = "the recipe's"
 )
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
 @click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
+@click.option(
+    "--score-noise",
+    type=Number(0, above=True),
+    show_default="no such score",
+    help="Leave room for one score on people's data, with this noise in right predictions.",
+)
+@click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
+@click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
@@ -109,6 +117,8 @@ def train(source: str, **options: Any) -> int:
         run = Path(options["out"])
         _require_new(run)
     model, stop = _work(source, run, options, output)
+    for note in model.notes:
+        output.warn(note)
     _report(model, run, source, options, output, stop, time.monotonic() - started)
     return stop.exit_status if stop.was_obeyed else 0
 
@@ -134,7 +144,8 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
             if config is None:
                 changes = _changes(options)
                 return DataLens.resume(run, data, changes=changes, tell=progress.tell, stop=stop), stop
-            return DataLens(config).fit(data, out=run, tell=progress.tell, stop=stop), stop
+            shared = {name: options[name] for name in ("budget_file", "data_name")}
+            return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
         except KeyboardInterrupt:
             known = (run / "release" / "config.json").is_file()
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
@@ -235,7 +246,7 @@ def _refuse_settings(options: dict[str, Any]) -> None:
     epsilon = options["epsilon"]
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
-    for name in ("out", "recipe", "config_file", *SETTING_OF_OPTION):
+    for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
         if is_given(options[name]) and name not in CHANGEABLE:
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")

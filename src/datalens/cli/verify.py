@@ -51,7 +51,9 @@ def verify(run: str, replay: bool, quiet: bool, json_target: str | None) -> int:
         output.say(f"the released directions give the released generator {how}")
     guarantee = found.certificate["guarantee"]
     promise = "NO GUARANTEE" if guarantee["epsilon"] is None else f"epsilon {guarantee['epsilon']:.4g}"
-    output.say(f"verified: {promise} at delta {guarantee['delta']:g}, by {guarantee['accountant_used']} accounting")
+    output.say(
+        f"verified: {promise} at delta {guarantee['delta']:g}, by {guarantee['accountant_used']} accounting"
+    )
     for reason in found.certificate["not_fit_because"]:
         output.insist(f"NOT FIT FOR PUBLICATION: {reason}")
     return 0

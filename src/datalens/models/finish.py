@@ -8,6 +8,7 @@ what it draws varies as a classifier needs. The layer is a fixed public prior: n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,13 @@ ROTATION, STRETCH, SHEAR, SHIFT = 0.26, 0.12, 0.2, 0.1
 _LEAST = 1e-3
 
 
+class Outside(StrEnum):
+    """What lies beyond the edge of an image: the edge again, or black."""
+
+    EDGE = "edge"
+    BLACK = "black"
+
+
 @dataclass(frozen=True)
 class Finish:
     """How much the last layer may change.
@@ -32,12 +40,14 @@ class Finish:
         contrast: gain on the logit of every pixel; 1 for none.
         lightness: added to the logit before the gain; 0 for none.
         lightness_spread: largest random change of ``lightness``, the same for all pixels of an image.
+        outside: what moves in from outside when an image is warped.
     """
 
     jitter: float = 0.0
     contrast: float = 1.0
     lightness: float = 0.0
     lightness_spread: float = 0.0
+    outside: Outside = Outside.EDGE
 
     @property
     def changes_tone(self) -> bool:
@@ -45,13 +55,16 @@ class Finish:
         return (self.contrast, self.lightness, self.lightness_spread) != (1.0, 0.0, 0.0)
 
 
-def affine_warp(images_BCHW: Tensor, latents_BW: Tensor, strength: float) -> Tensor:
+def affine_warp(
+    images_BCHW: Tensor, latents_BW: Tensor, strength: float, outside: Outside = Outside.EDGE
+) -> Tensor:
     """Rotate, stretch, shear and shift each image by its own six latents in [-1, 1].
 
     Args:
-        images_BCHW: images whose background is 0, which is what moves in from outside.
+        images_BCHW: images in [0, 1].
         latents_BW: rotation, two stretches, shear, two shifts; each in [-1, 1].
         strength: 0 leaves the images as they are; see :class:`Finish`.
+        outside: what moves in from outside.
 
     Returns:
         The warped images, same shape; differentiable in the images.
@@ -64,7 +77,8 @@ def affine_warp(images_BCHW: Tensor, latents_BW: Tensor, strength: float) -> Ten
     grid = functional.affine_grid(
         torch.stack([first, second], 1), list(images_BCHW.shape), align_corners=False
     )
-    return functional.grid_sample(images_BCHW, grid, align_corners=False)
+    padding = "border" if outside is Outside.EDGE else "zeros"
+    return functional.grid_sample(images_BCHW, grid, padding_mode=padding, align_corners=False)
 
 
 def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tensor:
@@ -98,5 +112,6 @@ class FinishedGenerator(nn.Module):
         if self.finish.changes_tone:
             images = change_tone(images, latents_BZ[:, -1], self.finish)
         if self.finish.jitter:
-            images = affine_warp(images, latents_BZ[:, -FINISH_DIM:-1], self.finish.jitter)
+            warp_BW = latents_BZ[:, -FINISH_DIM:-1]
+            images = affine_warp(images, warp_BW, self.finish.jitter, self.finish.outside)
         return images

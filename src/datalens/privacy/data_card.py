@@ -23,16 +23,21 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         _promise(certificate),
         "## How it was made",
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
-        f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum of "
-        f"their votes was used, with random noise of {_list(_numbers(certificate['noise']['stddevs']))} votes on "
+        f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only "
+        f"the sum of "
+        f"their votes was used, with random noise of {_list(_numbers(certificate['noise']['stddevs']))} "
+        f"votes on "
         f"every pixel ({_list(certificate['noise']['kinds'])}; bits from the "
-        f"{certificate['noise']['source']}), {certificate['spent']['releases']} times. The generator learned from "
-        "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train it again.",
+        f"{certificate['noise']['source']}), {certificate['spent']['releases']} times. The generator "
+        f"learned from "
+        "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train "
+        "it again.",
         "## What was taken to be public",
         _bullets(
             [
                 f"that there are at most {public['bound_on_records']} records",
-                f"how many teachers there are and how many records each may have ({public['slots_of_each_teacher']})",
+                f"how many teachers there are and how many records each may have "
+                f"({public['slots_of_each_teacher']})",
                 "the list of classes"
                 + (
                     " (it was read off the records, and declared public)"
@@ -49,7 +54,8 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         "## How to use it",
         "```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
         "datalens verify RUN --replay\n```",
-        "`RUN` is the folder that holds this folder `release`. Drawing samples costs nothing more, however many. "
+        "`RUN` is the folder that holds this folder `release`. Drawing samples costs nothing more, however "
+        "many. "
         "In Python:",
         '```python\nfrom datalens import DataLens\n\nimages, labels = DataLens.load("RUN").sample(1000)\n```',
         "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
@@ -79,9 +85,12 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         else f"all of one person's records (up to {guarantee['group_size']})"
     )
     lines = [
-        f"Take {whose} out of the data, or put it in: whatever anybody can conclude from this folder is at most "
-        f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who thinks it as "
-        f"likely as not that a person is among the records can be at most {_belief(epsilon):.1%} sure after seeing "
+        f"Take {whose} out of the data, or put it in: whatever anybody can conclude from this folder is at "
+        f"most "
+        f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
+        f"thinks it as "
+        f"likely as not that a person is among the records can be at most {_belief(epsilon):.1%} sure "
+        f"after seeing "
         "all of it.",
         f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
         f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
@@ -98,7 +107,8 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     if certificate["dataset_budget"]:
         budget = certificate["dataset_budget"]
         lines.append(
-            f"This run is charged to the budget of the data set '{budget['data_name']}', which allows epsilon "
+            f"This run is charged to the budget of the data set '{budget['data_name']}', which allows "
+            f"epsilon "
             f"{budget['epsilon']:g} at delta {budget['delta']:g} for all its runs together."
         )
     if not certificate["fit_for_publication"]:
@@ -113,7 +123,8 @@ def _later(certificate: Mapping[str, Any]) -> list[str]:
         return []
     items = [f"epsilon {item['epsilon']:g} was authorised after looking" for item in later]
     items += [
-        f"from step {item['from_step']} on: {item['top_k']} votes an image, noise {item['noise_stddev']:g}, threshold "
+        f"from step {item['from_step']} on: {item['top_k']} votes an image, noise "
+        f"{item['noise_stddev']:g}, threshold "
         f"{item['vote_threshold']:g}, {item['num_steps']} steps in all"
         for item in changed
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from datalens.errors import ConfigError
 from datalens.recipes.mnist import fashion_paper, fashion_quick, mnist_paper, mnist_quick
+from datalens.recipes.quick import quick
 from datalens.recipes.shapes import shapes_quick
 from datalens.training.config import Config
 
@@ -17,10 +18,12 @@ __all__ = [
     "fashion_quick",
     "mnist_paper",
     "mnist_quick",
+    "quick",
     "shapes_quick",
 ]
 
 RECIPES: dict[str, Callable[..., Config]] = {
+    "quick": quick,
     "mnist-quick": mnist_quick,
     "mnist-paper": mnist_paper,
     "fashion-quick": fashion_quick,

@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
+from datalens.recipes.quick import quick
 from datalens.training.config import Config, parse_config
 
 
 def mnist_quick(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
-    """Compact matching teachers and three kinds a class: minutes on two cores. Not the paper's networks.
+    """:func:`~datalens.recipes.quick.quick` with the prior of ink on paper.
 
-    The last layer's prior is that of ink on paper: strokes lean and shift a little and are thick or thin.
+    Strokes lean and shift a little and are thick or thin. Not the paper's networks.
     """
-    return parse_config(
-        {
-            "recipe": "mnist-quick",
-            "privacy": {"epsilon": float(epsilon), "delta": delta},
-            "voting": {
-                "num_teachers": 4000,
-                "top_k": 200,
-                "batch_size": 30,
-                "images_per_teacher": 15,
-                "num_steps": 149,
-            },
-            "teachers": {"kind": "matching", "first_bandwidth": 100.0, "bandwidth": 5.0, "annealing": 0.6},
-            "student": {
-                "latent_law": "codes",
-                "latent_dim": 3,
-                "learning_rate": 3e-3,
-                "final_learning_rate": 0.0,
-                "weight_average": 0.9,
-                "jitter": 0.5,
-                "smoothing": 2,
-                "finish": {"jitter": 1.2, "contrast": 4.0, "lightness": 1.0, "lightness_spread": 1.0},
-            },
-        }
-    )
+    finish = {"jitter": 1.2, "contrast": 4.0, "lightness": 1.0, "lightness_spread": 1.0, "outside": "black"}
+    return quick(epsilon, delta).replace(recipe="mnist-quick", student__finish=finish)
 
 
 def fashion_quick(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
     """As :func:`mnist_quick`, for Fashion-MNIST: cloth has greys, so the last layer changes less."""
-    return mnist_quick(epsilon, delta).replace(
-        recipe="fashion-quick", student__finish={"jitter": 0.5, "contrast": 2.0, "lightness": 1.0, "lightness_spread": 0.5}
-    )
+    finish = {"jitter": 0.5, "contrast": 2.0, "lightness": 1.0, "lightness_spread": 0.5, "outside": "black"}
+    return quick(epsilon, delta).replace(recipe="fashion-quick", student__finish=finish)
 
 
 def mnist_paper(epsilon: float = 1.0, delta: float = 1e-5) -> Config:
     """The paper's networks and settings for MNIST, with exact accounting.
 
-    Source: paper, Section 5 and Appendix; paper-facts "Settings of the paper".
+    Source: paper, Section 5 and Appendix; docs/reproduction.md.
     """
     small = epsilon < 10
     return parse_config(

@@ -35,7 +35,7 @@ class LatentSpace:
         num_classes: Y; labels are uniform on 0..Y-1.
         law: how latents are drawn.
 
-    Source: paper, Algorithm 1 line 4; paper-facts "Algorithm 1" step 1.
+    Source: paper, Algorithm 1 line 4; docs/algorithm.md.
     """
 
     latent_dim: int

@@ -63,7 +63,7 @@ class TeacherFamily(Protocol):
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
         """``grad_TBD`` float32: for each teacher and fake, the move that raises the teacher's belief.
 
-        g = + d log D(x, y) / d x (paper, Algorithm 1 line 11 with the sign of paper-facts), up to a
+        g = + d log D(x, y) / d x (paper, Algorithm 1 line 11 with the sign of docs/algorithm.md), up to a
         positive scale of the teacher's own.
         """
         ...

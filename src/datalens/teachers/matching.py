@@ -68,7 +68,8 @@ class MatchingTeachers:
         fake_BD = fakes.images_BCHW.flatten(1)
         same_TRB = (shards.labels_TR[:, :, None] == fakes.labels_B) & shards.present_TR[:, :, None]
         cost_TRB = fake_BD.square().sum(1) - 2 * real_TRD @ fake_BD.T  # |x_r - x_b|^2, less what r adds alike
-        score_TRB = state[GUMBEL][:, : real_TRD.shape[1]] - cost_TRB / (2 * self.bandwidth(state[STEP]))[:, None, None]
+        h_T = self.bandwidth(state[STEP])
+        score_TRB = state[GUMBEL][:, : real_TRD.shape[1]] - cost_TRB / (2 * h_T)[:, None, None]
         best_TR = score_TRB.masked_fill(~same_TRB, -torch.inf).argmax(2)
         match_TRB = functional.one_hot(best_TR, len(fake_BD)).to(torch.bool) & same_TRB
         count_TB = match_TRB.sum(1)

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
+from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.privacy.budget import Budget
 from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
 from datalens.privacy.ledger import Ledger
+from datalens.training.config import Config
 from datalens.training.facts import read_facts
 from datalens.training.files import read_json, write_json
 from datalens.training.plan import score_mechanism
@@ -57,11 +59,7 @@ def charge_score(
     if not 0 <= num_right <= num_test <= MOST_RECORDS:
         raise ConfigError(f"{num_right} right of {num_test} is no count; measure again")
     folder, config = _finished(root)
-    mechanism = score_mechanism(config)
-    if mechanism is None:
-        raise BudgetError(
-            f"{root}: no room was left for a score; train with --score-noise (privacy.score_noise), such as 50"
-        )
+    mechanism = require_score(config)
     ledger = Ledger.open(folder.ledger)
     shared: DatasetBudget | None = None
     try:
@@ -88,6 +86,20 @@ def charge_score(
         if shared is not None:
             shared.close()
     return score
+
+
+def require_score(config: Config) -> GaussianSum:
+    """The mechanism that releases a score.
+
+    Raises:
+        BudgetError: the run left no room for one.
+    """
+    mechanism = score_mechanism(config)
+    if mechanism is None:
+        raise BudgetError(
+            "no room was left for a score: train with --score-noise (privacy.score_noise), such as 50"
+        )
+    return mechanism
 
 
 def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]) -> dict[str, Any]:

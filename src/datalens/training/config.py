@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from datalens.errors import ConfigError
+from datalens.models.finish import Outside
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 from datalens.student.latent import LatentLaw
@@ -105,7 +106,7 @@ class Voting(Section):
     top_k: Count = 200
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
-    vote_threshold: Fraction | None = None
+    vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=2)] = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
@@ -144,12 +145,16 @@ class Finishing(Section):
         contrast: gain on the logit of every pixel; 1 for none.
         lightness: added to that logit before the gain.
         lightness_spread: largest random change of the lightness of an image.
+        outside: what moves in at the edge of a warped image, also while the generator learns: edge or black.
     """
 
     jitter: float = Field(default=0.0, ge=0, le=4)
     contrast: Annotated[float, Field(gt=0, le=100)] = 1.0
     lightness: float = Field(default=0.0, ge=-10, le=10)
     lightness_spread: float = Field(default=0.0, ge=0, le=10)
+    outside: Outside = Outside.EDGE
+
+    _outside = field_validator("outside", mode="before")(_enum(Outside))
 
 
 class StudentSettings(Section):

@@ -56,7 +56,7 @@ class PublicFacts:
             latent=LatentSpace(settings.latent_dim, len(self.classes), settings.latent_law),
             hidden_units=settings.hidden_units,
             channels=settings.channels,
-            training_finish=Finish(jitter=settings.jitter),
+            training_finish=Finish(jitter=settings.jitter, outside=settings.finish.outside),
             finish=Finish(**settings.finish.model_dump()),
             smoothing=settings.smoothing,
             batch_size=voting.batch_size,

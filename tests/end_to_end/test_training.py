@@ -1,0 +1,155 @@
+"""Whole small trainings: images in, a generator with a certificate out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from datalens import DataLens, recipes
+from datalens.data import load
+from datalens.data.arrays import labelled_images
+from datalens.errors import BudgetError, ConfigError, RunError
+from datalens.evaluation import evaluate_utility
+from datalens.training.config import Config
+from datalens.training.directions import read_directions
+from datalens.training.run_folder import RunFolder
+from datalens.training.session import Session
+
+
+def tiny(**changes) -> Config:
+    settings = {
+        "privacy__insecure_seed": 4,
+        "privacy__record_count_is_public": True,
+        "voting__num_teachers": 20,
+        "voting__num_steps": 4,
+        "voting__top_k": 20,
+        "voting__batch_size": 8,
+    }
+    return recipes.shapes_quick(epsilon=5).replace(**(settings | changes))
+
+
+@pytest.fixture(scope="module")
+def few() -> tuple[np.ndarray, np.ndarray]:
+    data = load("shapes")
+    return data.images[:200], data.labels[:200]
+
+
+@pytest.mark.timeout(240)
+def test_shapes_are_learned_under_privacy(tmp_path: Path) -> None:
+    """The whole way in seconds: at epsilon 10 a classifier taught by the samples beats chance by far."""
+    train, test = load("shapes"), load("shapes", split="test")
+    out = tmp_path / "run"
+    model = DataLens(recipes.shapes_quick().replace(privacy__insecure_seed=0)).fit(train, out=out)
+    assert 9.5 < model.epsilon(1e-5) <= 10
+    images, labels = model.sample(2000, seed=0)
+    result = evaluate_utility(images, labels, test.images, test.labels, num_classes=4)
+    assert result.last_accuracy > 0.55
+    again = DataLens.load(out)
+    assert again.epsilon(1e-5) == model.epsilon(1e-5)
+    assert (again.sample(20, seed=1)[0] == model.sample(20, seed=1)[0]).all()
+
+
+def test_two_data_sets_that_differ_in_everything_are_asked_the_same() -> None:
+    """R49: labels, latents and epsilon are no function of the data."""
+    rng = np.random.default_rng(0)
+    shape = (200, 1, 16, 16)
+    one = labelled_images(
+        rng.integers(0, 256, shape, dtype=np.uint8), np.array([0] * 180 + [1] * 20), classes=4, name="one"
+    )
+    two = labelled_images(
+        rng.integers(0, 256, shape, dtype=np.uint8), np.array([2] * 20 + [3] * 180), classes=4, name="two"
+    )
+    asked, spent, sampled = [], [], []
+    for data in (one, two):
+        session = Session.begin(tiny(), data, None)
+        seen = []
+        propose = session.student.propose
+
+        def spy(step, propose=propose, seen=seen):
+            proposal = propose(step)
+            seen.append(proposal.labels_B)
+            return proposal
+
+        session.student.propose = spy  # pyright: ignore[reportAttributeAccessIssue]
+        session.run()
+        asked.append(torch.stack(seen))
+        spent.append(session.budget.spent_epsilon())
+        model = DataLens(tiny()).fit(data)
+        sampled.append(model.sample(50, seed=3)[1])
+    assert torch.equal(asked[0], asked[1])
+    assert spent[0] == spent[1]
+    assert (sampled[0] == sampled[1]).all()
+
+
+def test_an_insecure_seed_repeats_everything_and_real_entropy_nothing(few) -> None:
+    def weights(config: Config) -> torch.Tensor:
+        generator = DataLens(config).fit(*few, classes=4).generator
+        return torch.cat([value.flatten().float() for value in generator.state_dict().values()])
+
+    assert torch.equal(weights(tiny()), weights(tiny()))
+    secure = tiny(privacy__insecure_seed=None)
+    assert not torch.equal(weights(secure), weights(secure))
+
+
+def test_nothing_private_lies_under_release(few, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    DataLens(tiny()).fit(*few, classes=4, out=out)
+    folder = RunFolder.open(out)
+    assert oct(folder.private.stat().st_mode & 0o777) == "0o700"
+    names = {path.name for path in folder.release.rglob("*")}
+    assert names == {
+        "config.json",
+        "ledger.jsonl",
+        "directions.bin",
+        "generator.safetensors",
+        "certificate.json",
+        "README.md",
+    }
+    secret = folder.secrets.read_text()
+    released = b"".join(path.read_bytes() for path in folder.release.rglob("*") if path.is_file())
+    hidden = [value for value in json.loads(secret).values() if isinstance(value, str)]
+    assert hidden
+    assert not any(value.encode() in released for value in hidden)
+    for record in read_directions(folder.directions):
+        assert set(record.direction_BD.unique().tolist()) <= {-1, 0, 1}
+
+
+def test_epsilon_too_small_for_a_step_is_refused_before_anything_is_made(few, tmp_path: Path) -> None:
+    config = tiny(
+        privacy__epsilon=1e-4, voting__noise_stddev=50.0, voting__num_steps=None, privacy__insecure_seed=None
+    )
+    with pytest.raises(BudgetError, match=r"use epsilon \S+ or more"):
+        DataLens(config).fit(*few, classes=4, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_number_of_records_must_be_declared(few) -> None:
+    with pytest.raises(ConfigError, match="--num-records"):
+        DataLens(tiny(privacy__record_count_is_public=False)).fit(*few, classes=4)
+    bounded = tiny(privacy__record_count_is_public=False, privacy__num_records=500)
+    model = DataLens(bounded).fit(*few, classes=4)
+    assert model.facts.num_records == 500
+
+
+def test_without_noise_nothing_is_promised(few) -> None:
+    model = DataLens(tiny(privacy__noise="none")).fit(*few, classes=4)
+    assert model.epsilon(1e-5) == float("inf")
+    assert not model.is_publishable
+
+
+def test_an_untrained_model_has_nothing_to_give() -> None:
+    with pytest.raises(RunError, match="nothing was trained"):
+        DataLens(tiny()).sample(1)
+
+
+def test_a_used_folder_is_left_alone(few, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "mine.txt").write_text("keep")
+    with pytest.raises(RunError, match="exists already"):
+        DataLens(tiny()).fit(*few, classes=4, out=out)
+    assert [path.name for path in out.iterdir()] == ["mine.txt"]

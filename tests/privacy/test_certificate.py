@@ -1,0 +1,170 @@
+"""What the certificate says, and what it refuses to say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import train
+
+from datalens.errors import BudgetError, LedgerError, NotPrivateError
+from datalens.privacy import promises
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.budget import Authorisation, Budget
+from datalens.privacy.certificate import build_certificate
+from datalens.privacy.data_card import data_card
+from datalens.privacy.data_dependent import DataDependentCost
+from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.ledger import Ledger
+
+EVENT = GaussianEvent(4.0, 40.0, 10)
+CONFIG: dict[str, Any] = {
+    "image_shape": [1, 8, 8],
+    "classes": ["a", "b"],
+    "classes_from_data": True,
+    "data": "private",
+    "config": {"privacy": {"noise": "rounded-gaussian", "insecure_seed": None}},
+}
+
+
+def _ledger(authorisation: Authorisation, releases: int) -> tuple[Ledger, Budget]:
+    ledger = Ledger.in_memory({"authorisation": authorisation.to_json(), "adjacency": promises.ADD_OR_REMOVE})
+    budget = Budget(ledger)
+    for _ in range(releases):
+        budget.charge(EVENT)
+    return ledger, budget
+
+
+def test_the_guarantee_is_what_was_authorised_also_after_an_early_stop() -> None:
+    plan = Authorisation(2.0, 1e-5, num_releases=10, planned=EVENT)
+    early = build_certificate(_ledger(plan, 3)[0], CONFIG, {}, {})
+    whole = build_certificate(_ledger(plan, 10)[0], CONFIG, {}, {})
+    assert early["guarantee"] == whole["guarantee"]
+    assert early["spent"]["epsilon"] < whole["spent"]["epsilon"] == whole["guarantee"]["epsilon"]
+    others = whole["guarantee"]["under_other_accountants"]
+    assert list(others) == list(AccountantKind)
+    assert others["exact"] < others["rdp"] < others["rdp-classic"]
+
+
+def test_a_later_increase_is_listed_and_called_unproved() -> None:
+    ledger, budget = _ledger(Authorisation(1.0, 1e-5), 1)
+    budget.authorise(Authorisation(3.0, 1e-5), "more")
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    assert certificate["guarantee"]["epsilon"] == 3.0
+    assert not certificate["guarantee"]["ceiling_fixed_beforehand"]
+    assert certificate["later_authorisations"][0]["epsilon"] == 3.0
+    assert promises.RAISED_TEXT in data_card(certificate)
+
+
+def test_an_increase_before_anything_was_released_is_no_such_thing() -> None:
+    ledger, budget = _ledger(Authorisation(1.0, 1e-5), 0)
+    budget.authorise(Authorisation(3.0, 1e-5), "more")
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    assert certificate["guarantee"]["epsilon"] == 3.0
+    assert certificate["guarantee"]["ceiling_fixed_beforehand"]
+    assert certificate["later_authorisations"] == []
+
+
+def test_lowering_the_ceiling_afterwards_promises_no_less() -> None:
+    ledger, budget = _ledger(Authorisation(3.0, 1e-5), 1)
+    budget.authorise(Authorisation(1.0, 1e-5), "enough")
+    assert build_certificate(ledger, CONFIG, {}, {})["guarantee"]["epsilon"] == 3.0
+    with pytest.raises(BudgetError):
+        for _ in range(100):
+            budget.charge(EVENT)
+
+
+def test_more_released_than_authorised_has_no_certificate() -> None:
+    ledger, _ = _ledger(Authorisation(0.5, 1e-5), 1)
+    for _ in range(50):
+        ledger.charge(EVENT)
+    with pytest.raises(LedgerError, match="more was released"):
+        build_certificate(ledger, CONFIG, {}, {})
+
+
+def test_what_a_cut_off_line_cost_is_said(tmp_path: Path) -> None:
+    plan = Authorisation(2.0, 1e-5, num_releases=2, planned=EVENT)
+    with Ledger.create(tmp_path / "l", {"authorisation": plan.to_json()}) as ledger:
+        for _ in range(2):
+            Budget(ledger).charge(EVENT)
+    with (tmp_path / "l").open("ab") as file:
+        file.write(b'{"body":')
+    with Ledger.open(tmp_path / "l") as ledger:
+        certificate = build_certificate(ledger, CONFIG, {}, {})
+    assert certificate["guarantee"]["epsilon"] == Accountant().epsilon([EVENT] * 3, 1e-5)
+    assert certificate["guarantee"]["cautions"] == [promises.CUT_OFF_TEXT]
+    assert certificate["spent"]["cut_off_lines_charged"] == 1
+
+
+@pytest.mark.parametrize("place", ["config", "files", "environment", "nested"])
+def test_a_data_dependent_cost_is_refused_wherever_it_hides(place: str) -> None:
+    cost = DataDependentCost(0.1, 1e-5, 2.0, 1.0)
+    ledger, _ = _ledger(Authorisation(2.0, 1e-5), 1)
+    values: dict[str, dict[str, Any]] = {"config": dict(CONFIG), "files": {}, "environment": {}}
+    if place == "nested":
+        values["config"]["costs"] = [{"x": (cost,)}]
+    else:
+        values[place]["cost"] = cost
+    with pytest.raises(NotPrivateError, match="may not be published"):
+        build_certificate(ledger, values["config"], values["files"], values["environment"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reasons"),
+    [
+        ({}, []),
+        ({"privacy__insecure_seed": 1}, [promises.INSECURE_SEED]),
+        ({"privacy__noise": "continuous-gaussian"}, [promises.CONTINUOUS]),
+        ({"privacy__noise": "none"}, [promises.NO_NOISE]),
+        (
+            {"privacy__noise": "continuous-gaussian", "privacy__insecure_seed": 1},
+            [promises.INSECURE_SEED, promises.CONTINUOUS],
+        ),
+    ],
+)
+def test_what_is_not_fit_for_publication_says_so_everywhere(
+    tmp_path: Path, changes: dict[str, Any], reasons: list[str]
+) -> None:
+    train(tmp_path / "run", steps=1, **changes)
+    certificate = json.loads((tmp_path / "run" / "release" / "certificate.json").read_text())
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert certificate["not_fit_because"] == reasons
+    assert certificate["fit_for_publication"] is (not reasons)
+    assert ("NOT FIT FOR PUBLICATION" in page) is bool(reasons)
+    assert certificate["guarantee"]["adjacency"] == (
+        promises.BLANKED if "privacy__insecure_seed" in changes else promises.ADD_OR_REMOVE
+    )
+    if promises.NO_NOISE in reasons:
+        assert certificate["guarantee"]["epsilon"] is None
+        assert "**Epsilon" not in page
+
+
+def test_classes_read_off_the_data_are_named_as_public() -> None:
+    ledger, _ = _ledger(Authorisation(2.0, 1e-5), 1)
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    assert certificate["assumed_public"]["classes_were_read_off_the_data"] is True
+    assert "declared public" in data_card(certificate)
+
+
+def test_discrete_noise_is_said_to_be_charged_by_rdp() -> None:
+    event = GaussianEvent(4.0, 40.0, 10, NoiseKind.DISCRETE)
+    plan = Authorisation(2.0, 1e-5, num_releases=3, planned=event)
+    certificate = build_certificate(_ledger(plan, 0)[0], CONFIG, {}, {})
+    assert (certificate["guarantee"]["accountant"], certificate["guarantee"]["accountant_used"]) == (
+        "exact",
+        "rdp",
+    )
+
+
+def test_a_group_of_g_records_costs_mu_times_g() -> None:
+    from small_runs import small_config
+
+    from datalens.training.plan import plan_releases
+
+    alone = plan_releases(small_config(voting__noise_stddev=200.0, privacy__epsilon=9.0), 64).event
+    group = plan_releases(
+        small_config(voting__noise_stddev=200.0, privacy__epsilon=9.0, privacy__group_size=3), 64
+    ).event
+    assert group.mu == pytest.approx(3 * alone.mu, rel=1e-15)

@@ -1,0 +1,116 @@
+"""One budget across runs: ten runs at epsilon 1 are seen to be ten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_runs import resume, small_config, small_data, stop_after
+
+from datalens import DataLens
+from datalens.audit.verify import verify_run
+from datalens.errors import BudgetError, ConfigError, DataLensError, LedgerError, RunError
+from datalens.privacy.dataset_budget import (
+    create_dataset_budget,
+    describe_dataset_budget,
+    open_dataset_budget,
+)
+from datalens.privacy.ledger import Ledger
+
+
+def _fit(root: Path, file: Path, epsilon: float = 1.0, **options: object) -> DataLens:
+    config = small_config(privacy__epsilon=epsilon, voting__num_steps=2)
+    return DataLens(config).fit(small_data(), out=root, budget_file=file, **options)  # type: ignore[arg-type]
+
+
+def test_ten_runs_at_epsilon_1_are_seen_to_be_ten(tmp_path: Path) -> None:
+    file = tmp_path / "clinic.budget"
+    create_dataset_budget(file, "clinic", 3.3, 1e-5)
+    done = 0
+    with pytest.raises(BudgetError, match=r"'clinic' has room for \d of 2 releases"):
+        for number in range(10):
+            _fit(tmp_path / f"run{number}", file)
+            done += 1
+    assert 4 < done < 10  # costs add in mu squared, so more than three fit and ten do not
+    assert not (tmp_path / f"run{done}").exists()
+    found = describe_dataset_budget(file)
+    assert found["spent"] <= 3.3
+    assert len(found["runs"]) == done
+    assert {run["releases"] for run in found["runs"]} == {2}
+
+
+def test_the_run_says_whose_budget_it_is_charged_to(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    _fit(tmp_path / "run", file)
+    assert verify_run(tmp_path / "run").agrees
+    assert "'clinic'" in (tmp_path / "run" / "release" / "README.md").read_text()
+    shared = b"".join(path.read_bytes() for path in (tmp_path / "run" / "release").iterdir())
+    assert str(file).encode() not in shared
+
+
+def test_a_resumed_run_goes_on_charging_it(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    config = small_config(voting__num_steps=4)
+    DataLens(config).fit(small_data(), out=tmp_path / "run", budget_file=file, stop=stop_after(1))
+    assert describe_dataset_budget(file)["runs"][0]["releases"] == 1
+    resume(tmp_path / "run")
+    assert describe_dataset_budget(file)["runs"][0]["releases"] == 4
+    file.unlink()
+    with pytest.raises(RunError, match="cannot be opened"):
+        resume(tmp_path / "run")
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    held = open_dataset_budget(file)
+    with pytest.raises(RunError, match="in use"):
+        _fit(tmp_path / "run", file)
+    held.close()
+    assert not (tmp_path / "run").exists()
+    _fit(tmp_path / "run", file)
+
+
+def test_a_run_that_cannot_begin_leaves_the_budget_free(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    with pytest.raises(DataLensError):
+        _fit(tmp_path / "run", file, epsilon=100.0)
+    open_dataset_budget(file).close()
+    assert describe_dataset_budget(file)["spent"] == 0
+
+
+@pytest.mark.parametrize("change", [{"noise": "none"}])
+def test_a_run_without_noise_cannot_be_charged(tmp_path: Path, change: dict[str, str]) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    config = small_config(privacy=change, voting__num_steps=2)
+    with pytest.raises(BudgetError, match="without noise"):
+        DataLens(config).fit(small_data(), budget_file=file)
+
+
+def test_names_and_files_are_checked(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    with pytest.raises(ConfigError, match="budget of 'clinic', not of 'school'"):
+        _fit(tmp_path / "run", file, data_name="school")
+    with pytest.raises(RunError, match="exists"):
+        create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    with pytest.raises(ConfigError, match="name is empty"):
+        create_dataset_budget(tmp_path / "c", " ", 3.0, 1e-5)
+    Ledger.create(tmp_path / "other", {"x": 1}).close()
+    with pytest.raises(LedgerError, match="is not a data set's budget"):
+        open_dataset_budget(tmp_path / "other")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from datalens.cli.main import main
+
+    file = str(tmp_path / "b")
+    assert main(["budget", "create", file, "--data-name", "clinic", "--epsilon", "3"]) == 0
+    _fit(tmp_path / "run", Path(file))
+    assert main(["budget", "show", file]) == 0
+    assert "of 3 at delta 1e-05 (exact accountant), by 1 runs" in capsys.readouterr().out
+    assert main(["budget", "show", str(tmp_path / "none")]) == 2
