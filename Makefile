@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
 
-.PHONY: help setup quickstart test test-slow lint clean
+.PHONY: help setup quickstart test test-slow mutation-smoke lint clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -25,12 +25,15 @@ quickstart: $(READY)  ## train on MNIST at epsilon 1, draw 10,000 images, measur
 test: $(READY)  ## the tests (15 minutes at most on two cores)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m 'not slow'
 
 test-slow: $(READY)  ## the checks that take longer
 	$(BIN)/pytest -m slow
+
+mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
+	$(BIN)/python tests/mutation_smoke.py
 
 lint: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .

@@ -26,11 +26,14 @@ def _fit(root: Path, file: Path, epsilon: float = 1.0, **options: object) -> Dat
 def test_ten_runs_at_epsilon_1_are_seen_to_be_ten(tmp_path: Path) -> None:
     file = tmp_path / "clinic.budget"
     create_dataset_budget(file, "clinic", 3.3, 1e-5)
-    done = 0
-    with pytest.raises(BudgetError, match=r"'clinic' has room for \d of 2 releases"):
-        for number in range(10):
-            _fit(tmp_path / f"run{number}", file)
+    done, refusal = 0, ""
+    while done < 10 and not refusal:
+        try:
+            _fit(tmp_path / f"run{done}", file)
             done += 1
+        except BudgetError as error:
+            refusal = str(error)
+    assert "'clinic' has room for" in refusal
     assert 4 < done < 10  # costs add in mu squared, so more than three fit and ten do not
     assert not (tmp_path / f"run{done}").exists()
     found = describe_dataset_budget(file)

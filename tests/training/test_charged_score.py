@@ -94,9 +94,8 @@ def test_the_sum_charges_before_it_draws() -> None:
     ledger = Ledger.in_memory()
     budget = Budget(ledger, Authorisation(1.0, 1e-5))
     mechanism = GaussianSum(1.0, 30.0, make_noise(NoiseKind.ROUNDED))
-    draws = np.array(
-        [mechanism.release(np.array([5]), Budget(Ledger.in_memory(), Authorisation(1.0, 1e-5)), {}).value[0] for _ in range(500)]
-    )  # fmt: skip
+    budgets = [Budget(Ledger.in_memory(), Authorisation(1.0, 1e-5)) for _ in range(500)]
+    draws = np.array([mechanism.release(np.array([5]), one, {}).value[0] for one in budgets])
     assert 24 < draws.std() < 36
     release = mechanism.release(np.array([5, 6]), budget, {"score": "x"})
     assert release.line_hash == ledger.lines[-1].hash

@@ -28,7 +28,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> DataLens:
 @pytest.mark.parametrize("steps", [0, 1, 3, 5, 7])
 def test_r43_a_clean_stop_changes_no_bit(tmp_path: Path, straight: DataLens, steps: int) -> None:
     stopped = train(tmp_path / "run", steps=steps, privacy__insecure_seed=7)
-    assert steps == 0 or not same_weights(stopped, straight)
+    assert not same_weights(stopped, straight)
     resumed = resume(tmp_path / "run")
     assert same_weights(resumed, straight)
     assert (resumed.sample(20, seed=1)[0] == straight.sample(20, seed=1)[0]).all()
@@ -105,7 +105,7 @@ def test_r08_the_last_release_is_the_last_that_fits(tmp_path: Path) -> None:
 
 
 def test_r08_nothing_is_done_where_not_even_one_step_fits() -> None:
-    with pytest.raises(DataLensError, match="smallest|use epsilon"):
+    with pytest.raises(DataLensError, match=r"use epsilon"):
         train(None, voting__noise_stddev=1.0, voting__num_steps=None, privacy__epsilon=0.01)
 
 
