@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--data-root")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     train, test = (
         data.load(options.source, split=split, root=options.data_root) for split in ("train", "test")
     )
