@@ -108,7 +108,7 @@ def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Itera
             yield f"{where}: has {len(found)} items where {len(expected)} belong"
         for number, (mine, theirs) in enumerate(zip(expected, found, strict=False)):
             yield from unequal(mine, theirs, f"{where} {number}")
-    elif _is_float(expected) and _is_float(found):
+    elif isinstance(expected, float) and isinstance(found, float):
         if not abs(expected - found) <= TOLERANCE * max(abs(expected), abs(found)):
             yield f"{where} is {found!r}, but the ledger gives {expected!r}"
     elif type(expected) is not type(found) or expected != found:
@@ -195,7 +195,3 @@ def _repeated(said: Json) -> Json:
 
 def _or_null(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

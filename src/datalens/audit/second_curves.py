@@ -102,7 +102,7 @@ def _tight_rdp(mu: float, delta: float) -> float:
         return order * mu * mu / 2 + math.log(gap / order) - (math.log(delta) + math.log(order)) / gap
 
     middle = 0.5 * math.log(-2 * math.log(delta)) - math.log(mu)
-    found = minimize_scalar(at, bounds=(max(-30.0, middle - 30), middle + 5), method="bounded",
+    found: Any = minimize_scalar(at, bounds=(max(-30.0, middle - 30), middle + 5), method="bounded",
                             options={"xatol": 1e-10})  # fmt: skip
     classic = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta))
     return max(0.0, min(float(found.fun), classic))

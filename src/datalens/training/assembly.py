@@ -14,7 +14,8 @@ from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.partition import Partition
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config
-from datalens.training.facts import PublicFacts
+from datalens.training.facts import PublicFacts, declared_records
+from datalens.training.plan import Plan, plan_releases
 
 
 def make_teachers(
@@ -55,3 +56,36 @@ def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
         return lambda step: noise
     streams = Streams.from_insecure_seed(privacy.insecure_seed, "noise")
     return lambda step: make_noise(privacy.noise, streams.key("noise", step))
+
+
+def draw_run(config: Config, data: LabelledImages) -> tuple[PublicFacts, Plan, Partition, Streams]:
+    """What is decided when a run begins: public facts, plan, slot map, and private random streams.
+
+    Raises:
+        DataLensError: settings and data that do not fit.
+    """
+    channels, height, width = data.image_shape
+    plan = plan_releases(config, channels * height * width)
+    seed = config.privacy.insecure_seed
+    num_records = declared_records(config, data)
+    public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")
+    private = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "private")
+    partition = Partition.draw(
+        num_records=num_records,
+        num_teachers=config.voting.num_teachers,
+        num_present=data.num_records,
+        shard_size=config.voting.shard_size,
+        rng=None if seed is None else private.numpy("slots"),
+    )
+    facts = PublicFacts(
+        config=config,
+        image_shape=data.image_shape,
+        classes=data.classes,
+        classes_from_data=data.classes_from_data,
+        data_name=data.name if data.public else "private",
+        num_records=num_records,
+        noise_stddev=plan.noise_stddev,
+        num_steps=plan.num_steps,
+        public_root=public.root,
+    )
+    return facts, plan, partition, private

@@ -39,13 +39,14 @@ def certify(folder: RunFolder, ledger: Ledger, made_in: Mapping[str, Any] | None
     """
     config = read_json(folder.config)
     if made_in is None:
-        made_in = read_json(folder.certificate)["environment"]
+        certificate = read_json(folder.certificate)
+        made_in = certificate.get("environment") if isinstance(certificate, dict) else None
     files = {
         path.name: file_digest(path)
         for path in (folder.config, folder.directions, folder.generator, folder.scores)
         if path.is_file()
     }
-    certificate = build_certificate(ledger, config, files, made_in)
+    certificate = build_certificate(ledger, config, files, made_in or {})
     write_json(folder.certificate, certificate)
     write_atomically(folder.data_card, data_card(certificate).encode())
     note_head(str(ledger.header.get("run_id", "")), ledger.head)

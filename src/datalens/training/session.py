@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,13 @@ from datalens.teachers.ensemble import Diagnostics
 from datalens.teachers.partition import Partition
 from datalens.training.agreement import check_header, check_heads, check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
-from datalens.training.assembly import make_teachers, noise_for_step
+from datalens.training.assembly import draw_run, make_teachers, noise_for_step
 from datalens.training.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint
 from datalens.training.config import Config
 from datalens.training.directions import DirectionLog, DirectionRecord
 from datalens.training.facts import PublicFacts, declared_records, read_facts
 from datalens.training.files import append_line, sweep, write_json
 from datalens.training.heads import note_head
-from datalens.training.plan import plan_releases
 from datalens.training.private_files import (
     Secrets,
     fingerprint,
@@ -37,6 +36,7 @@ from datalens.training.private_files import (
     require_private,
     save_partition,
 )
+from datalens.training.progress import Progress
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import (
     change_terms,
@@ -46,24 +46,7 @@ from datalens.training.terms import (
     terms_in_force,
 )
 
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands; public.
-
-    Attributes:
-        step: generator steps done.
-        num_steps: generator steps planned.
-        epsilon_spent: of the steps done.
-        epsilon: authorised.
-        replayed: this step was released earlier and only caught up with.
-    """
-
-    step: int
-    num_steps: int
-    epsilon_spent: float
-    epsilon: float
-    replayed: bool = False
+__all__ = ["Progress", "Session", "declared_records"]
 
 
 class Session:
@@ -133,30 +116,7 @@ class Session:
         Raises:
             DataLensError: settings or data that do not fit; nothing is left behind.
         """
-        channels, height, width = data.image_shape
-        plan = plan_releases(config, channels * height * width)
-        seed = config.privacy.insecure_seed
-        num_records = declared_records(config, data)
-        public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")
-        private = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "private")
-        partition = Partition.draw(
-            num_records=num_records,
-            num_teachers=config.voting.num_teachers,
-            num_present=data.num_records,
-            shard_size=config.voting.shard_size,
-            rng=None if seed is None else private.numpy("slots"),
-        )
-        facts = PublicFacts(
-            config=config,
-            image_shape=data.image_shape,
-            classes=data.classes,
-            classes_from_data=data.classes_from_data,
-            data_name=data.name if data.public else "private",
-            num_records=num_records,
-            noise_stddev=plan.noise_stddev,
-            num_steps=plan.num_steps,
-            public_root=public.root,
-        )
+        facts, plan, partition, private = draw_run(config, data)
         header = ledger_header(facts, plan, partition, secrets.token_hex(16))
         if budget_file is not None:
             budget_file.require(plan.event, plan.num_steps)

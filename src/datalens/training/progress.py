@@ -1,0 +1,24 @@
+"""Where a run stands, for whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands; public.
+
+    Attributes:
+        step: generator steps done.
+        num_steps: generator steps planned.
+        epsilon_spent: of the steps done.
+        epsilon: authorised.
+        replayed: this step was released earlier and only caught up with.
+    """
+
+    step: int
+    num_steps: int
+    epsilon_spent: float
+    epsilon: float
+    replayed: bool = False
