@@ -35,9 +35,9 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "sensitivity without its factor 2",
-        "mechanisms/topagg.py",
-        "self.group_size * 2.0 * math.sqrt(",
-        "self.group_size * 1.0 * math.sqrt(",
+        "privacy/sensitivity.py",
+        "group_size * 2.0 * math.sqrt(",
+        "group_size * 1.0 * math.sqrt(",
         "tests/mechanisms/test_topagg.py",
     ),
     Mutation(
@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a cut-off line is not charged",
-        "privacy/ledger.py",
+        "privacy/ledger_format.py",
         '        return [event_from_json(event) for event in line.body["events"]]\n',
         "        return []\n",
         "tests/privacy/test_ledger.py",
@@ -102,8 +102,8 @@ MUTATIONS = (
     Mutation(
         "n releases cost what one does",
         "privacy/accountant.py",
-        "mu_squared.append(event.mu**2 * event.count)",
-        "mu_squared.append(event.mu**2)",
+        "mu_squared.append(event.mu**2 * event.count)\n            draws =",
+        "mu_squared.append(event.mu**2)\n            draws =",
         "tests/privacy/test_accountant.py",
     ),
     Mutation(

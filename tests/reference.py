@@ -159,7 +159,9 @@ def kernel_gradient(shards, fakes, bandwidth):
                 if there and label == fakes.labels_B[b]
             ]
             if own:
-                log_weights = torch.stack([-(record - fake).square().sum() / (2 * bandwidth) for record in own])
+                log_weights = torch.stack(
+                    [-(record - fake).square().sum() / (2 * bandwidth) for record in own]
+                )
                 weights = torch.softmax(log_weights, 0)
                 grad[t, b] = sum(w * record for w, record in zip(weights, own, strict=True)) - fake
     return grad
@@ -186,3 +188,26 @@ def matching_gradient(shards, fakes, bandwidth, gumbel):
             if records:
                 grad[t, b] = torch.stack(records).mean(0) - fake_rows[b]
     return grad
+
+
+def strongest_images_loop(grad_TBD, most):
+    """Of each teacher the images of largest gradient, one at a time; what is not finite ranks last."""
+    import math
+
+    chosen = []
+    for grad_BD in grad_TBD.tolist():
+        norms = [sum(value * value for value in row) for row in grad_BD]
+        norms = [norm if math.isfinite(norm) else -1.0 for norm in norms]
+        order = sorted(range(len(norms)), key=lambda image: (-norms[image], image))
+        chosen.append(sorted(order[:most]))
+    return chosen
+
+
+def tally_of_images_loop(vote_TSD, image_TS, num_images):
+    """Sum of votes on chosen images, one vote at a time."""
+    total = [[0] * vote_TSD.shape[2] for _ in range(num_images)]
+    for votes, images in zip(vote_TSD.tolist(), image_TS.tolist(), strict=True):
+        for row, image in zip(votes, images, strict=True):
+            for j, value in enumerate(row):
+                total[image][j] += value
+    return total

@@ -30,6 +30,17 @@ def small_config(**changes: Any) -> Config:
     return config.replace(**changes)
 
 
+def config_to_audit(**changes: Any) -> Config:
+    """The defaults at the smallest size that an audit takes seconds for: ten teachers, three steps."""
+    config = parse_config(
+        {
+            "voting": {"num_teachers": 10, "top_k": 20, "batch_size": 4, "num_steps": 3},
+            "student": {"hidden_units": 8, "channels": 4},
+        }
+    )
+    return config.replace(**changes)
+
+
 def small_data(seed: int = 0, count: int = 60) -> LabelledImages:
     """Private records of two classes."""
     rng = np.random.default_rng(seed)

@@ -15,6 +15,10 @@ class ConfigError(DataLensError, ValueError):
     """A setting that breaks a rule; raised before anything is read, trained or written."""
 
 
+class PrivacyWarning(UserWarning):
+    """A setting under which the guarantee says less than its number suggests; the run goes on."""
+
+
 class DataError(DataLensError):
     """Data that are missing, damaged or not what their description says."""
 

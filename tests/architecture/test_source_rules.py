@@ -15,10 +15,15 @@ USUAL_LINES, MOST_LINES = 300, 500
 LONG_FOR_A_REASON = {
     "data/arrays.py": "every layout, range and kind of labels that people's arrays come in",
     "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
-    "privacy/budget.py": "authorisation and budget refer to each other",
-    "privacy/ledger.py": "one file format, with its recovery",
     "training/session.py": "begin, resume and run are one state machine",
 }
+OPEN_FOR_A_REASON = {
+    "training/config.py:replace": "names of settings, each checked against the model",
+    "recipes/__init__.py:by_name": "the options of the named recipe, a Python function that refuses unknown ones",
+    "audit/subject.py:mechanism_at": "fields of TopAgg for dataclasses.replace, which refuses unknown ones",
+    "audit/findings.py:failed": "the numbers of a finding, under names of the check's own",
+}
+"""Functions with ``**kwargs``, besides Click's commands, whose options Click checks."""
 RUNS_FOREIGN_CODE = {
     "pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch.load", "torch.save",
     "torch.jit.load", "torch.hub.load", "pandas.read_pickle", "numpy.loads", "eval", "exec", "os.system",
@@ -122,6 +127,16 @@ def shared_defaults(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield default.lineno, ast.unparse(default)
 
 
+def silent_options(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """``**kwargs`` of a public function: a misspelt name passes unseen. Click's commands are checked by Click."""
+    for owner in [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
+        for node in owner.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg is not None:
+                words = [ast.unparse(decorator) for decorator in node.decorator_list]
+                if not node.name.startswith("_") and not any(".command(" in word for word in words):
+                    yield node.lineno, node.name
+
+
 def global_draws(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Draws from a generator that everybody shares, or its seeding."""
     numpy_names = ("seed", "rand", "randn", "normal", "randint", "permutation", "shuffle", "choice")
@@ -142,6 +157,7 @@ RULES: dict[str, tuple[Check, str]] = {
     "no shell": (unsafe, "subprocess.run(text, shell=True)"),
     "docstrings": (undocumented, '"""Module."""\ndef public(): ...'),
     "no shared default": (shared_defaults, "def f(x=[]): ..."),
+    "no silent **kwargs": (silent_options, "def f(**options): ..."),
     "no global generator": (global_draws, "np.random.seed(0)"),
 }
 
@@ -153,6 +169,7 @@ def test_rule_is_kept(rule: str) -> None:
         f"{path.relative_to(SOURCE)}:{line} {what}"
         for path in FILES
         for line, what in check(ast.parse(path.read_text()))
+        if check is not silent_options or f"{path.relative_to(SOURCE)}:{what}" not in OPEN_FOR_A_REASON
     ]
     assert broken == []
 
@@ -168,3 +185,15 @@ def test_files_are_short_or_say_why() -> None:
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
     unexplained = {name for name, count in lines.items() if count > USUAL_LINES} - LONG_FOR_A_REASON.keys()
     assert unexplained == set(), "cut these in two, or say why not in LONG_FOR_A_REASON"
+
+
+def test_reasons_are_still_needed() -> None:
+    """An exception for what is gone would cover the next offence that nobody looked at."""
+    lines = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in FILES}
+    assert {name for name in LONG_FOR_A_REASON if lines.get(name, 0) <= USUAL_LINES} == set()
+    open_ones = {
+        f"{path.relative_to(SOURCE)}:{name}"
+        for path in FILES
+        for _, name in silent_options(ast.parse(path.read_text()))
+    }
+    assert OPEN_FOR_A_REASON.keys() - open_ones == set()

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from small_runs import config_to_audit
 
 from datalens import DataLens
 from datalens.cli.main import main
 from datalens.data.shapes import draw_shapes
-from datalens.training.config import Config
 
 QUICK = ["--trials", "2000"]
 
@@ -18,15 +18,7 @@ QUICK = ["--trials", "2000"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audit") / "run"
-    config = Config().replace(
-        voting__num_teachers=10,
-        voting__top_k=20,
-        voting__batch_size=4,
-        voting__num_steps=3,
-        student__hidden_units=8,
-        student__channels=4,
-    )
-    DataLens(config).fit(draw_shapes(60, image_size=8), out=folder)
+    DataLens(config_to_audit()).fit(draw_shapes(60, image_size=8), out=folder)
     return folder
 
 

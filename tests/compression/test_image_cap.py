@@ -7,19 +7,10 @@ import math
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import strongest_images_loop, tally_of_images_loop
 
 from datalens.compression.image_cap import strongest_images, tally_of_images
 from datalens.compression.topk_sign import topk_sign
-
-
-def _slow_strongest(grad: torch.Tensor, most: int) -> list[list[int]]:
-    chosen = []
-    for teacher in grad:
-        norms = [float((row * row).sum()) for row in teacher]
-        norms = [norm if math.isfinite(norm) else -1.0 for norm in norms]
-        order = sorted(range(len(norms)), key=lambda image: (-norms[image], image))
-        chosen.append(sorted(order[:most]))
-    return chosen
 
 
 @settings(max_examples=25, deadline=None)
@@ -39,16 +30,14 @@ def test_the_strongest_images_are_kept(
     if spoil is not None:
         grad[0, 0, 0] = spoil
     kept, image = strongest_images(grad, most)
-    assert image.tolist() == _slow_strongest(grad, most)
+    assert image.tolist() == strongest_images_loop(grad, most)
     for teacher in range(teachers):
         for place, number in enumerate(image[teacher].tolist()):
             assert torch.equal(kept[teacher, place].nan_to_num(), grad[teacher, number].nan_to_num())
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    most=st.integers(1, 6), top_k=st.integers(1, 9), teacher=st.integers(0, 3), seed=st.integers(0, 2**31)
-)
+@given(most=st.integers(1, 6), top_k=st.integers(1, 9), teacher=st.integers(0, 3), seed=st.integers(0, 2**31))
 def test_one_teacher_moves_the_joint_tally_by_at_most_the_stated_sensitivity(
     most: int, top_k: int, teacher: int, seed: int
 ) -> None:
@@ -75,7 +64,14 @@ def test_the_bound_is_reached_by_flipped_votes_on_other_coordinates_too() -> Non
     assert float(moved.double().norm()) == 2 * math.sqrt(2 * 3)
 
 
-def test_the_tally_counts_each_vote_once() -> None:
-    votes = torch.tensor([[[1, 0], [0, -1]], [[1, 1], [1, 0]]], dtype=torch.int8)
-    image = torch.tensor([[0, 2], [1, 2]])
-    assert tally_of_images(votes, image, 3).tolist() == [[1, 0], [1, 1], [1, -1]]
+@settings(max_examples=25, deadline=None)
+@given(
+    teachers=st.integers(0, 4), images=st.integers(1, 6), most=st.integers(1, 6), seed=st.integers(0, 2**31)
+)
+def test_the_tally_counts_each_vote_once(teachers: int, images: int, most: int, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    votes = torch.randint(-1, 2, (teachers, min(most, images), 3), generator=rng, dtype=torch.int8)
+    chosen = torch.rand(teachers, images, generator=rng).argsort(1)[:, :most]
+    tally = tally_of_images(votes, chosen, images)
+    assert tally.dtype == torch.int32
+    assert tally.tolist() == tally_of_images_loop(votes, chosen, images)

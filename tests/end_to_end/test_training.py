@@ -14,10 +14,10 @@ from datalens.data import load
 from datalens.data.arrays import labelled_images
 from datalens.errors import BudgetError, ConfigError, RunError
 from datalens.evaluation import evaluate_utility
+from datalens.student.update import Proposal, Student
 from datalens.training.config import Config
 from datalens.training.directions import read_directions
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import Session
 
 
 def tiny(**changes) -> Config:
@@ -53,36 +53,41 @@ def test_shapes_are_learned_under_privacy(tmp_path: Path) -> None:
     assert (again.sample(20, seed=1)[0] == model.sample(20, seed=1)[0]).all()
 
 
-def test_two_data_sets_that_differ_in_everything_are_asked_the_same() -> None:
-    """R49: labels, latents and epsilon are no function of the data."""
+SKEWED = {
+    "nine_to_one": [0] * 180 + [1] * 20,
+    "one_to_nine_of_others": [2] * 20 + [3] * 180,
+    "fewer_records_of_one_class": [3] * 120,
+}
+
+
+@pytest.mark.parametrize(
+    "steps", [{"voting__num_steps": 4}, {"voting__num_steps": None, "voting__noise_stddev": 64.0}], ids=str
+)
+def test_data_sets_that_differ_in_everything_are_asked_the_same(
+    steps: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R49: labels asked and sampled, number of steps and epsilon are no function of the data."""
+    asked: list[list[int]] = []
+    propose = Student.propose
+
+    def spy(student: Student, step: int) -> Proposal:
+        proposal = propose(student, step)
+        asked.append(proposal.labels_B.tolist())
+        return proposal
+
+    monkeypatch.setattr(Student, "propose", spy)
+    small = {"student__hidden_units": 8, "student__channels": 4}
+    config = tiny(privacy__record_count_is_public=False, privacy__num_records=200, **steps, **small)
     rng = np.random.default_rng(0)
-    shape = (200, 1, 16, 16)
-    one = labelled_images(
-        rng.integers(0, 256, shape, dtype=np.uint8), np.array([0] * 180 + [1] * 20), classes=4, name="one"
-    )
-    two = labelled_images(
-        rng.integers(0, 256, shape, dtype=np.uint8), np.array([2] * 20 + [3] * 180), classes=4, name="two"
-    )
-    asked, spent, sampled = [], [], []
-    for data in (one, two):
-        session = Session.begin(tiny(), data, None)
-        seen = []
-        propose = session.student.propose
-
-        def spy(step, propose=propose, seen=seen):
-            proposal = propose(step)
-            seen.append(proposal.labels_B)
-            return proposal
-
-        session.student.propose = spy  # pyright: ignore[reportAttributeAccessIssue]
-        session.run()
-        asked.append(torch.stack(seen))
-        spent.append(session.budget.spent_epsilon())
-        model = DataLens(tiny()).fit(data)
-        sampled.append(model.sample(50, seed=3)[1])
-    assert torch.equal(asked[0], asked[1])
-    assert spent[0] == spent[1]
-    assert (sampled[0] == sampled[1]).all()
+    seen = []
+    for name, labels in SKEWED.items():
+        asked.clear()
+        images = rng.integers(0, 256, (len(labels), 1, 16, 16), dtype=np.uint8)
+        model = DataLens(config).fit(labelled_images(images, np.array(labels), classes=4, name=name))
+        seen.append((asked.copy(), model.epsilon(1e-5), model.sample(50, seed=3)[1].tolist()))
+    assert len(seen[0][0]) == 4 or steps["voting__num_steps"] is None
+    assert len(seen[0][0]) > 2
+    assert all(other == seen[0] for other in seen)
 
 
 def test_an_insecure_seed_repeats_everything_and_real_entropy_nothing(few) -> None:

@@ -87,5 +87,5 @@ def test_a_table_of_the_papers_noise_is_built_in_a_moment() -> None:
 
 @pytest.mark.parametrize("stddev", [0.0, -1.0, math.nan, math.inf, MIN_STDDEV / 2, MAX_STDDEV * 2])
 def test_standard_deviations_outside_the_tabulated_range_are_refused(stddev: float) -> None:
-    with pytest.raises(ConfigError, match=r"tabulated from 0\.25 to 131072"):
+    with pytest.raises(ConfigError, match=r"goes from 0\.25 to 131072"):
         build_table(stddev)

@@ -12,7 +12,7 @@ from dp_accounting import pld, rdp
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian
 from datalens.privacy.accountant import Accountant, AccountantKind, _integer_order
-from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack, for_group
+from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack
 
 KINDS = list(AccountantKind)
 NEIGHBOURS = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -201,9 +201,3 @@ def test_delta_outside_the_open_interval_is_refused(delta):
 def test_unknown_accountant_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="exact, rdp, rdp-classic"):
         Accountant("moments")  # type: ignore[arg-type]
-
-
-def test_group_size_multiplies_mu():
-    assert for_group(topagg(), 3).mu == pytest.approx(3 * topagg().mu)
-    with pytest.raises(ConfigError, match="group size"):
-        for_group(PoissonGaussianEvent(0.1, 1.0), 2)

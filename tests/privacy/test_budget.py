@@ -6,9 +6,10 @@ import pytest
 
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.budget import Authorisation, Budget, authorisations, delta_warning, rounded_up
+from datalens.privacy.budget import Authorisation, Budget, authorisations
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack, times
 from datalens.privacy.ledger import Ledger
+from datalens.privacy.wording import delta_warning, rounded_up
 
 KINDS = list(AccountantKind)
 QUERY = GaussianEvent(2 * math.sqrt(10), 200.0, coordinates=784)

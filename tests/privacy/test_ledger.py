@@ -8,9 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from datalens.errors import LedgerError, RunError
 from datalens.privacy import ledger as ledger_module
+from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack
 from datalens.privacy.ledger import Ledger, canonical_json, costliest
 
@@ -347,3 +350,52 @@ def test_the_costliest_bounds_every_event_it_stands_for():
         PoissonGaussianEvent(0.2, 2.0, 3),
     )
     assert costliest([]) == ()
+
+
+def test_a_step_and_a_score_do_not_make_a_phantom_that_costs_more_than_both(tmp_path):
+    step = GaussianEvent(40.0, 2400.0, 64 * 784, slack=SamplerSlack(2.0**-100, 2.0**-100))
+    score = GaussianEvent(1.0, 70.0, 1, slack=SamplerSlack(2.0**-90, 2.0**-90))
+    dearer = max(Accountant().epsilon(event, 1e-5) for event in (step, score))
+    path = tmp_path / "a"
+    with Ledger.create(path, {}) as ledger:
+        ledger.charge(step, {"step": 1})
+        ledger.charge(score, {"score": 1})
+    path.write_bytes(path.read_bytes()[:-9])
+    with Ledger.open(path) as ledger:
+        *_, stand_in = ledger.events()
+        assert stand_in == costliest([step, score])[0]
+        assert dearer <= Accountant().epsilon(stand_in, 1e-5) <= dearer * 1.001
+
+
+EVENTS = st.builds(
+    GaussianEvent,
+    sensitivity=st.floats(0.5, 50),
+    noise_stddev=st.floats(20, 3000),
+    coordinates=st.integers(1, 10**5),
+    noise=st.sampled_from([NoiseKind.ROUNDED, NoiseKind.DISCRETE, NoiseKind.CONTINUOUS]),
+    slack=st.builds(SamplerSlack, eta=st.floats(0, 1e-8), tau=st.floats(0, 1e-14)),
+    count=st.integers(1, 40),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENTS, min_size=1, max_size=6))
+def test_no_known_event_costs_more_than_what_stands_for_its_family(events):
+    worst = costliest(events)
+    assert costliest([*worst, *events]) == costliest(events[::-1]) == worst
+    for kind in AccountantKind:
+        price = Accountant(kind).epsilon
+        for event in events:
+            [mine] = [found for found in worst if found.noise is event.noise]
+            for delta in (1e-9, 1e-5, 1e-2):
+                assert price(event, delta) <= price(mine, delta) * (1 + 1e-9)
+    for found in worst:  # and nothing but slack and coordinates is invented
+        family = [event for event in events if event.noise is found.noise]
+        assert (found.mu, found.count) in [(event.mu, event.count) for event in family]
+
+
+def test_an_event_of_many_small_releases_is_covered_with_its_draws():
+    many = GaussianEvent(1.0, 100.0, 10, slack=SamplerSlack(1e-6, 0.0), count=1000)
+    once = GaussianEvent(100.0, 10.0, 3)
+    [worst] = costliest([many, once])
+    assert (worst.mu, worst.count, worst.coordinates) == (10.0, 1, 10_000)

@@ -33,7 +33,7 @@ def half_noise(subject: Subject) -> Subject:
     """The noise has half the standard deviation that is charged for."""
 
     def broken(parts: Parts) -> Parts:
-        return replace(parts, noise_for_step=lambda step: _HalfNoise(parts.noise_for_step(step)))
+        return replace(parts, noise_for_step=lambda step: ScaledNoise(parts.noise_for_step(step), 0.5))
 
     return _with(subject, broken)
 
@@ -88,6 +88,32 @@ def forgetful_resume(subject: Subject) -> Subject:
     return replace(subject, open_budget=_ForgetfulBudget)
 
 
+@dataclass(frozen=True)
+class ScaledNoise:
+    """A source whose noise is ``scale`` times what was asked of it, and which says nothing of it."""
+
+    inner: NoiseSource
+    scale: float
+
+    @property
+    def kind(self) -> NoiseKind:
+        """That of the inner source."""
+        return self.inner.kind
+
+    @property
+    def secure(self) -> bool:
+        """That of the inner source."""
+        return self.inner.secure
+
+    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
+        """Noise of standard deviation ``scale * stddev``."""
+        return self.inner.sample(shape, self.scale * stddev)
+
+    def slack(self, stddev: float) -> SamplerSlack:
+        """That of the inner source at ``stddev``."""
+        return self.inner.slack(stddev)
+
+
 SABOTAGES: dict[str, Callable[[Subject], Subject]] = {
     "half the noise": half_noise,
     "a repeated noise stream": repeated_noise,
@@ -123,25 +149,6 @@ def _with_shards(parts: Parts, kind: Callable[[ShardSource], ShardSource]) -> Pa
         teachers.family, shards, teachers._streams, chunk_size=teachers.chunk_size, device=teachers.device
     )
     return replace(parts, teachers=ensemble)
-
-
-@dataclass(frozen=True)
-class _HalfNoise:
-    inner: NoiseSource
-
-    @property
-    def kind(self) -> NoiseKind:
-        return self.inner.kind
-
-    @property
-    def secure(self) -> bool:
-        return self.inner.secure
-
-    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
-        return self.inner.sample(shape, stddev / 2)
-
-    def slack(self, stddev: float) -> SamplerSlack:
-        return self.inner.slack(stddev)
 
 
 class _HalfCharged(TopAgg):

@@ -26,7 +26,8 @@ def certificate_again(
     events = [event for entry in entries for event in entry.charges]
     granted = authorisations_again(entries)
     privacy = config.get("config", {}).get("privacy", {})
-    kinds = {str(event.get("noise")) for event in events}
+    drawn = _drawn(events, header)
+    kinds = {str(event.get("noise")) for event in drawn}
     reasons = []
     if "none" in kinds or privacy.get("noise") == "none":
         reasons.append(promises.NO_NOISE)
@@ -44,7 +45,7 @@ def certificate_again(
             **mechanism,
             "changed_on_resume": [entry.body for entry in entries if entry.kind == "settings"],
         },
-        "noise": _noise(events, insecure=privacy.get("insecure_seed") is not None),
+        "noise": _noise(drawn, insecure=privacy.get("insecure_seed") is not None),
         "assumed_public": {
             "bound_on_records": mechanism.get("num_records"),
             "num_teachers": mechanism.get("num_teachers"),
@@ -116,6 +117,7 @@ def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Itera
 
 
 def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group_size: int) -> Json:
+    header = entries[0].body
     first = [said for looked, said in granted if not looked][-1]
     delta, accountant = first["delta"], first["accountant"]
     if any((said["delta"], said["accountant"]) != (delta, accountant) for _, said in granted):
@@ -126,16 +128,22 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
     cautions = [] if proved else [promises.RAISED_TEXT]
     events = [event for entry in entries for event in entry.charges]
     spent = epsilon_again(events, delta, accountant)
-    planned = first.get("planned") is not None and proved
+    planned = proved
     if spent > promised * (1 + TOLERANCE):
         released = [event for entry in entries if entry.kind == "release" for event in entry.charges]
         if epsilon_again(released, delta, accountant) > promised * (1 + TOLERANCE):
             raise Difference("more was released than was authorised")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved, planned = spent, False, False
-    plan = [_repeated(first)] if planned else []
-    one = [{**event, "sensitivity": event["sensitivity"] / group_size} for event in plan]
-    adjacency = str(entries[0].body.get("adjacency", promises.BLANKED))
+    plan = _planned(first, header) if planned else []
+    if epsilon_again(plan, delta, accountant) > promised * (1 + TOLERANCE):
+        raise Difference("more was planned than was authorised")
+    one = [
+        {**event, name: event[name] / group_size}
+        for event in plan
+        for name in ["mu" if event["type"] == "tuning" else "sensitivity"]
+    ]
+    adjacency = str(header.get("adjacency", promises.BLANKED))
     return {
         "epsilon": _or_null(promised),
         "delta": delta,
@@ -146,7 +154,8 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
         "accountant": accountant,
         "accountant_used": _used(plan or events, accountant),
-        "under_other_accountants": _each(plan, delta) if plan else None,
+        "under_other_accountants": _each(plan or events, delta),
+        "other_accountants_speak": promises.OF_PLAN if plan else promises.OF_SPENT,
         "planned_releases": first.get("num_releases"),
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
@@ -180,13 +189,26 @@ def _noise(events: list[Json], *, insecure: bool) -> Json:
     }
 
 
+def _drawn(events: list[Json], header: Mapping[str, Any]) -> list[Json]:
+    """The Gaussian releases charged; of a tuning, those of the best try, as the header has them."""
+    found = [event for event in events if event.get("type") != "tuning"]
+    return found + (list(header["tuning"]["chosen"]) if len(found) < len(events) else [])
+
+
 def _used(events: list[Json], accountant: str) -> str:
-    kinds = {event["noise"] for event in events}
+    kinds = {event.get("noise", event["type"]) for event in events}
     return RDP if accountant == EXACT and kinds - {"rounded-gaussian", "continuous-gaussian"} else accountant
 
 
 def _each(events: list[Json], delta: float) -> Json:
     return {name: _or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
+
+
+def _planned(said: Json, header: Mapping[str, Any]) -> list[Json]:
+    """Every release that was planned beforehand; none where only a ceiling is known."""
+    if said.get("planned") is not None and said.get("num_releases") is not None:
+        return [_repeated(said)]
+    return list(header.get("planned_events") or []) if header.get("authorisation") == said else []
 
 
 def _repeated(said: Json) -> Json:

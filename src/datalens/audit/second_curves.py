@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from datalens.audit.ledger_reader import Difference
@@ -27,7 +27,9 @@ def epsilon_again(events: Iterable[dict[str, Any]], delta: float, accountant: st
     Raises:
         Difference: an event of an unknown type, or with numbers out of range.
     """
+    events = list(events)
     mu, log_ratio, bad_mass, kinds = totals_again(events)
+    excess, log_tries = tunings_again(events)
     if mu == 0:
         return 0.0
     if math.isinf(mu):
@@ -37,7 +39,8 @@ def epsilon_again(events: Iterable[dict[str, Any]], delta: float, accountant: st
 
     def enough(base: float) -> bool:
         left = (delta - (1 + math.exp(min(base + 2 * log_ratio, 700))) * bad_mass) * math.exp(-log_ratio)
-        return left > 0 and _is_enough(base, mu, left, accountant)
+        shared = left * math.exp(-log_tries)
+        return shared > 0 and _is_enough(base - excess, mu, shared, accountant)
 
     if enough(0.0):
         return 2 * log_ratio
@@ -56,6 +59,13 @@ def totals_again(events: Iterable[dict[str, Any]]) -> tuple[float, float, float,
     squares, ratios, masses, kinds = [], [], [], set()
     for event in events:
         try:
+            if event["type"] == "tuning":
+                squares.append(event["count"] * event["mu"] ** 2)
+                masses.append(event["count"] * event["bad_mass"])
+                kinds.add("tuning")
+                if event["count"] < 1 or min(squares[-1], masses[-1]) < 0:
+                    raise ValueError
+                continue
             if event["type"] != "gaussian":
                 raise Difference(f"an event of type {event['type']!r:.30} cannot be verified")
             count, draws = event["count"], event["count"] * event["coordinates"]
@@ -72,6 +82,38 @@ def totals_again(events: Iterable[dict[str, Any]]) -> tuple[float, float, float,
         masses.append(draws * tau)
         kinds.add(str(event["noise"]))
     return math.sqrt(math.fsum(squares)), math.fsum(ratios), math.fsum(masses), kinds
+
+
+def tunings_again(events: Iterable[dict[str, Any]]) -> tuple[float, float]:
+    """What tunings add: a sum for every order, and the sum of log E[K] (Papernot and Steinke 2022, Theorem 2).
+
+    gamma is solved for, and the order b of the middle terms minimised over, numerically.
+    """
+    excess = log_tries = 0.0
+    for event in events:
+        if event["type"] != "tuning":
+            continue
+        try:
+            mean, eta, half = event["expected_tries"], event["eta"], event["mu"] ** 2 / 2
+            gamma: Any = brentq(lambda g, m=mean, e=eta: _mean_tries(g, e) - m, 1e-30, 1 - 1e-9, xtol=1e-300)
+            price = -math.log(float(gamma))
+            found: Any = minimize_scalar(
+                lambda t, h=half, p=price: h * math.expm1(t) + p * math.exp(-t),
+                bounds=(0.0, 60.0),
+                method="bounded",
+                options={"xatol": 1e-10},
+            )
+            excess += event["count"] * (1 + eta) * min(float(found.fun), price)
+            log_tries += event["count"] * math.log(mean)
+        except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError):
+            raise Difference(f"an event cannot be read: {event!r:.80}") from None
+    return excess, log_tries
+
+
+def _mean_tries(gamma: float, eta: float) -> float:
+    if eta == 0:
+        return (1 / gamma - 1) / -math.log(gamma)
+    return eta * (1 - gamma) / (gamma * (1 - gamma**eta))
 
 
 def exact_delta(epsilon: float, mu: float) -> float:

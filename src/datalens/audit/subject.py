@@ -33,7 +33,7 @@ _NO_MATTER = 1e6
 
 def begin_session(config: Config, data: LabelledImages) -> Parts:
     """The parts of a run in memory, wired as training wires them."""
-    return Session.begin(config, data, None).parts
+    return Session.begin(config, data, None, signal_matters=False).parts
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,12 @@ from typing import Any
 
 from datalens.audit.direction_reader import read_direction_records
 from datalens.audit.ledger_reader import Difference, Entry, read_entries
-from datalens.audit.second_certificate import authorisations_again, certificate_again, promised_by, unequal
+from datalens.audit.second_certificate import certificate_again, promised_by, unequal
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
+from datalens.audit.second_settings import is_charge, score_charge, setting_differences, step_charge
+from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
+from datalens.privacy import promises
 from datalens.privacy.data_card import data_card
 from datalens.training.heads import known_head
 
@@ -69,9 +71,7 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     Raises:
         RunError: there is no ledger.
     """
-    release = root / "release"
-    if not (release / LEDGER).is_file():
-        raise RunError(f"{root}: holds no run (no release/{LEDGER}); give the folder of a run")
+    release = _released(root)
     found = Verification()
     try:
         entries = read_entries(release / LEDGER)
@@ -81,13 +81,16 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
         return found
     checks: list[Callable[[], None]] = [
         lambda: _check_head(entries),
-        lambda: _check_settings(entries, config),
+        lambda: _check_settings(entries, config, release, found),
         lambda: _check_order(entries),
-        lambda: _check_events(entries, config),
+        lambda: _check_events(entries),
         lambda: _check_directions(entries, release, found),
         lambda: _check_scores(entries, release),
         lambda: _check_certificate(entries, config, release, found),
     ]
+    if is_tuned(entries):
+        middle = tuned_checks(entries, config, release)
+        checks = [checks[0], lambda: _check_order(entries), *middle, checks[-1]]
     for check in checks:
         try:
             check()
@@ -105,6 +108,17 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     return found
 
 
+def _released(root: Path) -> Path:
+    """The shared folder, under the one name or the other."""
+    names = (promises.RELEASE_FOLDER, promises.UNFIT_RELEASE_FOLDER)
+    found = [root / name for name in names if (root / name / LEDGER).is_file()]
+    if not found:
+        raise RunError(f"{root}: holds no run (no release/{LEDGER}); give the folder of a run")
+    if len(found) > 1:
+        raise RunError(f"{root}: holds two runs ({' and '.join(names)}); keep the one that belongs there")
+    return found[0]
+
+
 def _check_head(entries: Sequence[Entry]) -> None:
     known = known_head(str(entries[0].body.get("run_id", "")))
     if known is None:
@@ -116,28 +130,12 @@ def _check_head(entries: Sequence[Entry]) -> None:
         raise Difference(f"{LEDGER} has another line {number} than was seen here before")
 
 
-def _check_settings(entries: Sequence[Entry], config: dict[str, Any]) -> None:
+def _check_settings(
+    entries: Sequence[Entry], config: dict[str, Any], release: Path, found: Verification
+) -> None:
     """``config.json`` is about the run of this ledger."""
-    mechanism, settings = entries[0].body["mechanism"], config["config"]
-    voting, privacy = settings["voting"], settings["privacy"]
-    pairs = {
-        "num_teachers": voting["num_teachers"],
-        "top_k": voting["top_k"],
-        "batch_size": voting["batch_size"],
-        "images_per_teacher": voting.get("images_per_teacher"),
-        "group_size": privacy.get("group_size", 1),
-        "noise": privacy["noise"],
-        "num_records": config["num_records"],
-        "noise_stddev": config["noise_stddev"],
-        "num_steps": config["num_steps"],
-        "coordinates": math.prod(config["image_shape"]),
-    }
-    for name, value in pairs.items():
-        if mechanism.get(name) != value:
-            raise Difference(f"{CONFIG} says {name} {value!r:.40}, {LEDGER} says {mechanism.get(name)!r:.40}")
-    said = authorisations_again(entries)[0][1]
-    if (said["delta"], said["accountant"]) != (privacy["delta"], privacy["accountant"]):
-        raise Difference(f"{CONFIG} and {LEDGER} differ in delta or accountant")
+    for difference in setting_differences(entries, config, release.name):  # kept also where a later one fails
+        found.differences.append(difference)
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
@@ -161,27 +159,18 @@ def _check_order(entries: Sequence[Entry]) -> None:
             raise Difference(f"{LEDGER} line {entry.number}: brings epsilon above the {limit:g} authorised")
 
 
-def _check_events(entries: Sequence[Entry], config: dict[str, Any]) -> None:
+def _check_events(entries: Sequence[Entry]) -> None:
     """Every release was charged for what the mechanism with the settings of its time does."""
     mechanism = dict(entries[0].body["mechanism"])
-    group, batch = mechanism["group_size"], mechanism["batch_size"]
-    images = min(batch, mechanism["images_per_teacher"] or batch)
     for entry in entries:
         if entry.kind == "settings":
             mechanism |= {name: entry.body[name] for name in ("top_k", "noise_stddev")}
         if entry.kind != "release":
             continue
         [event], note = entry.charges, entry.body.get("note") or {}
-        if "score" in note:
-            expected = (float(group), entries[0].body["score_noise"], 1)
-        else:
-            expected = (
-                group * 2 * math.sqrt(mechanism["top_k"] * images),
-                mechanism["noise_stddev"],
-                batch * mechanism["coordinates"],
-            )
-        charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
-        if any(not math.isclose(a, b, rel_tol=1e-12) for a, b in zip(expected, charged, strict=True)):
+        expected = score_charge(entries[0].body) if "score" in note else step_charge(mechanism)
+        if not is_charge(event, expected):
+            charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
             raise Difference(
                 f"{LEDGER} line {entry.number}: charges {charged}, the mechanism costs {expected}"
             )

@@ -96,7 +96,9 @@ def _check_options(run: str, source: str | None, options: dict[str, Any]) -> Non
     target = options["json_target"]
     if not options["twin"] or target in (None, STDOUT):
         return
-    if (Path(run) / "release").resolve() in Path(target).resolve().parents:
+    from datalens.training.run_folder import RunFolder
+
+    if RunFolder.shares(Path(run), Path(target)):
         raise NotPrivateError(
             f"--json {target}: a twin is measured on people's data, which does not belong under release/; "
             "write it elsewhere"

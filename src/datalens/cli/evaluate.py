@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.options import data_options, data_settings, json_option, quiet_option
+from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Text, Whole
 from datalens.cli.sample import warn_unfinished
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     "--budget-file", type=Text(), metavar="FILE", help="Where RUN/private is gone: its data set's budget."
 )
 @data_options
+@public_option
 @quiet_option
 @json_option
 def evaluate(run: str, source: str, **options: Any) -> None:
@@ -57,6 +58,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     from datalens.cli.fitness import run_summary, unfit_line
     from datalens.cli.train import require_device
     from datalens.training.charged_score import require_score
+    from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
 
     output = Output(options["json_target"], quiet=options["quiet"])
@@ -92,7 +94,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     if released is not None:
         count = released.get("noisy_right", released.get("right"))
         noise = "" if data.public else f" with noise of {released['noise_stddev']:g}, charged"
-        output.say(f"{count} right{noise}: in {Path(run) / 'release' / 'scores.json'}")
+        output.say(f"{count} right{noise}: in {RunFolder.open(Path(run)).scores}")
     if last is not None:
         output.insist(last)
 
@@ -190,7 +192,9 @@ def _keep(run: Path, source: str, options: dict[str, Any], answer: dict[str, Any
 def _refuse_release(json_target: str | None, run: Path) -> None:
     if json_target in (None, STDOUT):
         return
-    if (run / "release").resolve() in Path(json_target).resolve().parents:
+    from datalens.training.run_folder import RunFolder
+
+    if RunFolder.shares(run, Path(json_target)):
         raise NotPrivateError(
             f"--json {json_target}: a score on people's data does not go under release/; write it elsewhere"
         )

@@ -25,8 +25,10 @@ def unfit_line(config: Config) -> str | None:
 
 
 def steps_charged(model: DataLens) -> int:
-    """Releases that the run's ledger holds."""
-    return sum(getattr(event, "count", 1) for event in model.ledger.events())
+    """Generator steps that were charged, lost ones among them; scores are no steps."""
+    from datalens.training.terms import next_step
+
+    return next_step(model.ledger.lines)
 
 
 def steps_planned(model: DataLens) -> int:

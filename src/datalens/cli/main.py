@@ -17,6 +17,7 @@ from datalens.version import __version__
 VERBS = {
     "quickstart": ("datalens.cli.quickstart:quickstart", "Fetch, train, sample and evaluate in one go."),
     "train": ("datalens.cli.train:train", "Train a generator on sensitive images."),
+    "tune": ("datalens.cli.tune:tune", "Choose settings on people's data, at a known price."),
     "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
     "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run: train on synthetic, test on real."),
     "audit": ("datalens.cli.audit:audit", "Attack a run's own guarantee."),

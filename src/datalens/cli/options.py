@@ -11,7 +11,16 @@ from datalens.cli.params import Classes, ImageSize, Number, Range, Text, Whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DATA_OPTIONS = ("data_root", "classes", "value_range", "image_size", "channels", "layout", "skip_damaged")
+DATA_OPTIONS = (
+    "data_root",
+    "classes",
+    "value_range",
+    "image_size",
+    "channels",
+    "layout",
+    "skip_damaged",
+    "public_data",
+)
 
 
 def is_given(value: object) -> bool:
@@ -81,11 +90,21 @@ def data_options(function: F) -> F:
     return function
 
 
+def public_option(function: F) -> F:
+    """``--public-data``: whoever runs the command says that nobody's privacy is at stake."""
+    return click.option(
+        "--public-data",
+        is_flag=True,
+        help="These images are public: their number, their name and scores on them may be known.",
+    )(function)
+
+
 def data_settings(options: dict[str, Any]) -> dict[str, Any]:
     """The given data options as keyword arguments of :func:`datalens.data.load`."""
     given = {name: options[name] for name in DATA_OPTIONS if is_given(options.get(name))}
-    if "data_root" in given:
-        given["root"] = given.pop("data_root")
+    for option, argument in (("data_root", "root"), ("public_data", "public")):
+        if option in given:
+            given[argument] = given.pop(option)
     return given
 
 

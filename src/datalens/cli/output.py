@@ -47,7 +47,9 @@ class Output:
         click.echo(text, err=self._words_to_stderr)
 
     def warn(self, text: str) -> None:
-        """One line on standard error, also where quiet; repeated in the JSON."""
+        """One line on standard error, also where quiet, and once only; repeated in the JSON."""
+        if text in self.warnings:
+            return
         self.warnings.append(text)
         click.echo(f"warning: {text}", err=True)
 

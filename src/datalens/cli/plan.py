@@ -14,10 +14,11 @@ from datalens.cli.params import Kind, Number, Once, Whole
 from datalens.cli.words import CONVERSIONS, IDEAL_SAMPLER, USUAL_TOP_K
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
-from datalens.privacy.budget import delta_warning, rounded_up
 from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
 from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.sensitivity import images_voted, topagg_sensitivity
 from datalens.privacy.signal import Signal, best_threshold, require_signal, signal_of
+from datalens.privacy.wording import delta_warning, rounded_up
 
 _TOP_K_TRIED = (50, 200, 400)
 _STEPS_TRIED = (50, 150, 500)
@@ -36,15 +37,17 @@ class _Terms:
     batch_size: int
     images_per_teacher: int | None
     vote_threshold: float | None
+    group_size: int
 
     @property
     def images(self) -> int:
         """Images of a step that one teacher may vote on."""
-        return min(self.batch_size, self.images_per_teacher or self.batch_size)
+        return images_voted(self.batch_size, self.images_per_teacher)
 
     def event(self, noise_stddev: float) -> GaussianEvent:
         """What one step costs."""
-        return GaussianEvent(2 * math.sqrt(self.top_k * self.images), noise_stddev, 1, self.noise)
+        sensitivity = topagg_sensitivity(self.top_k, self.images, self.group_size)
+        return GaussianEvent(sensitivity, noise_stddev, 1, self.noise)
 
     def signal(self, num_teachers: int, noise_stddev: float, *, require: bool = False) -> Signal:
         """What is heard of so many teachers; refused where it is hopeless and required."""
@@ -71,7 +74,15 @@ class _Terms:
 )
 @click.option("--num-teachers", type=Whole(), help="Also say what of their votes survives the noise.")
 @click.option("--images-per-teacher", type=Whole(), help="Most of them that one teacher votes on.")
-@click.option("--vote-threshold", type=Number(0, 1), show_default="the one that suits the noise")
+@click.option(
+    "--vote-threshold",
+    type=Number(0),
+    show_default="the one that suits the noise",
+    help="Fraction of the teachers that a noisy vote must reach.",
+)
+@click.option(
+    "--group-size", type=Whole(), default=1, show_default=True, help="Records that one person may own."
+)
 @click.option("--records", type=Whole(), help="Which teachers and steps leave a signal with so many records.")
 @click.option("--noise", type=Kind(NoiseKind), default=NoiseKind.ROUNDED, show_default=str(NoiseKind.ROUNDED))
 @json_option

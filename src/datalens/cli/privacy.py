@@ -14,6 +14,7 @@ from datalens.cli.words import CONVERSIONS, IDEAL_SAMPLER, USUAL_TOP_K
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.sensitivity import topagg_sensitivity
 
 _top_k = click.option(
     "--top-k", type=Whole(), default=USUAL_TOP_K, show_default=True, help="Votes of a teacher on an image."
@@ -65,7 +66,7 @@ def cost(
     if noise is NoiseKind.NONE:
         raise ConfigError("--noise none: without noise there is no finite epsilon; choose a kind of noise")
     asked = _queries(queries, num_steps, batch_size)
-    event = GaussianEvent(2 * math.sqrt(top_k), noise_stddev, 1, noise, count=asked)
+    event = GaussianEvent(topagg_sensitivity(top_k, images=1), noise_stddev, 1, noise, count=asked)
     found = [
         (kind, Accountant(kind).used_for(event), Accountant(kind).epsilon(event, delta))
         for kind in AccountantKind

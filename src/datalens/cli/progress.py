@@ -1,4 +1,4 @@
-"""How far a command is: live on a terminal, a few plain lines elsewhere, nothing where quiet."""
+"""How far a command is: live on a terminal, nothing elsewhere or where quiet."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
     from datalens.training.session import Progress
-
-PLAIN_LINES = 4
 
 
 class TrainingProgress:
     """Shows steps, epsilon spent and remaining, and the time left, on standard error."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
         self._live = not quiet and sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
-        self._told = 0
         self.last: Progress | None = None
 
     def __enter__(self) -> TrainingProgress:
@@ -52,12 +46,9 @@ class TrainingProgress:
     def tell(self, progress: Progress) -> None:
         """Take the state after a step."""
         self.last = progress
-        text = epsilon_text(progress)
         if self._bar is not None:
+            text = epsilon_text(progress)
             self._bar.update(self._task, completed=progress.step, total=progress.num_steps, description=text)
-        elif not self._quiet and progress.step * PLAIN_LINES >= (self._told + 1) * progress.num_steps:
-            self._told = progress.step * PLAIN_LINES // progress.num_steps
-            click.echo(f"step {progress.step} of {progress.num_steps}, {text}", err=True)
 
 
 def epsilon_text(progress: Progress) -> str:

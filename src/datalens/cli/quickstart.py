@@ -20,7 +20,7 @@ from datalens.errors import ConfigError
 @click.command(cls=Once, short_help="Fetch, train, sample and evaluate in one go.")
 @click.argument("source", type=Text(), default="mnist")
 @click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
-@click.option("--epsilon", type=Number(0, above=True), show_default="1; for shapes 10")
+@click.option("--epsilon", type=Number(anything=True), show_default="1; for shapes 10")
 @click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True)
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
 @click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
@@ -36,13 +36,15 @@ def quickstart(source: str, **options: Any) -> None:
     datalens quickstart
     datalens quickstart fashion-mnist --epsilon 10
     """
-    from datalens.cli.settings import RECIPE_OF_SOURCE
+    from datalens.cli.settings import RECIPE_OF_SOURCE, build_config
+    from datalens.cli.train import announce_plan, plan_announced
 
     if source not in RECIPE_OF_SOURCE:
         raise ConfigError(
             f"SOURCE is {source!r}: quickstart knows {', '.join(RECIPE_OF_SOURCE)}; use train for others"
         )
     output = Output(options["json_target"], quiet=options["quiet"])
+    config = build_config(None, None, options, source)
     run = _free_name(Path(options["out"]))
     seconds: dict[str, float] = {}
     with _timed(seconds, "data"):
@@ -51,24 +53,22 @@ def quickstart(source: str, **options: Any) -> None:
         fetch(source, options["data_root"], tell=output.say)
         train_data = load(source, split="train", root=options["data_root"])
         test_data = load(source, split="test", root=options["data_root"])
-    from datalens import recipes
     from datalens.cli.fitness import unfit_line
     from datalens.cli.targets import write_npz
     from datalens.evaluation.utility import evaluate_utility
+    from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
 
-    asked = {} if options["epsilon"] is None else {"epsilon": options["epsilon"]}
-    config = recipes.by_name(RECIPE_OF_SOURCE[source], **asked)
-    if options["insecure_seed"] is not None:
-        config = config.replace(privacy__insecure_seed=options["insecure_seed"])
     output.say(
         f"training {config.recipe} at epsilon {config.privacy.epsilon:g}, delta {config.privacy.delta:g}: "
         f"{config.voting.num_teachers} compact {config.teachers.kind} teachers (not the paper's networks)"
     )
+    announce_plan(config, train_data, output)
     run.parent.mkdir(parents=True, exist_ok=True)
-    with _timed(seconds, "training"), TrainingProgress(quiet=output.quiet) as progress:
+    with _timed(seconds, "training"), TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         model = DataLens(config).fit(train_data, out=run, tell=progress.tell)
-    samples = run / "release" / "samples.npz"
+    release = RunFolder.open(run).release
+    samples = release / "samples.npz"
     with _timed(seconds, "sampling"):
         images, labels = model.sample(options["num_samples"])
         write_npz(samples, images, labels)
@@ -97,7 +97,8 @@ def quickstart(source: str, **options: Any) -> None:
         f"{result.epochs} epochs, tested on {result.num_test} real ones (last epoch)"
     )
     output.say(f"samples     {samples}")
-    output.say(f"to share    {run / 'release'} (never {run / 'private'})")
+    label = "to share   " if model.is_publishable else "unfit      "
+    output.say(f"{label} {release} (never {run / 'private'})")
     output.say("seconds     " + ", ".join(f"{name} {value:.0f}" for name, value in seconds.items()))
     if last is not None:
         output.insist(last)

@@ -9,10 +9,10 @@ from typing import Any
 from datalens import recipes
 from datalens.cli.options import is_given
 from datalens.errors import ConfigError
-from datalens.privacy.budget import rounded_up
-from datalens.privacy.calibration import smallest_epsilon
-from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.events import NoiseKind
+from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config, parse_config, read_toml
+from datalens.training.plan import least_epsilon
 
 DEFAULT_RECIPE = "quick"
 RECIPE_OF_SOURCE = {"mnist": "mnist-quick", "fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
@@ -106,22 +106,15 @@ def _lift_recipe_limits(settings: dict[str, Any], changes: dict[str, Any]) -> No
 
 
 def _check_epsilon(settings: dict[str, Any]) -> None:
-    """Refuse an epsilon that is no budget, naming the smallest that pays for one step."""
+    """Refuse an epsilon that is no budget, naming the smallest that would be a plan."""
     epsilon = settings["privacy"]["epsilon"]
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
         return  # the settings say what is wrong with its type
     settings["privacy"]["epsilon"] = float(epsilon)
     if math.isfinite(epsilon) and epsilon > 0:
         return
-    config = parse_config({**settings, "privacy": {**settings["privacy"], "epsilon": 1.0}})
-    voting, privacy = config.voting, config.privacy
-    if voting.noise_stddev is None or not privacy.is_private:
-        remedy = "use a value such as 1"
-    else:
-        images = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
-        event = GaussianEvent(
-            privacy.group_size * 2 * math.sqrt(voting.top_k * images), voting.noise_stddev, 1, privacy.noise
-        )
-        least = rounded_up(smallest_epsilon(event, privacy.delta, privacy.accountant))
-        remedy = f"the smallest that pays for one step here is {least}"
+    least = least_epsilon(parse_config({**settings, "privacy": {**settings["privacy"], "epsilon": 1.0}}))
+    remedy = "use a value such as 1"
+    if least is not None:
+        remedy = f"the smallest that works with these settings is {rounded_up(least)}"
     raise ConfigError(f"epsilon = {epsilon:g}: must be above 0 and finite; {remedy}")

@@ -5,17 +5,28 @@ from __future__ import annotations
 import math
 import shlex
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.options import data_options, data_settings, data_words, is_given, json_option, quiet_option
+from datalens.cli.options import (
+    data_options,
+    data_settings,
+    data_words,
+    is_given,
+    json_option,
+    public_option,
+    quiet_option,
+)
 from datalens.cli.output import Output, check_parent
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
 from datalens.cli.stopping import StopRequest
-from datalens.errors import ConfigError, RunError
+from datalens.errors import ConfigError, PrivacyWarning, RunError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 
@@ -89,6 +100,7 @@ _RECIPES = "the recipe's"
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
 @click.option("--chunk-size", type=Whole(), show_default="40", help="Teachers handled at once.")
 @data_options
+@public_option
 @quiet_option
 @json_option
 def train(source: str, **options: Any) -> int:
@@ -106,9 +118,12 @@ def train(source: str, **options: Any) -> int:
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
     if options["resume"] is not None:
+        from datalens.training.private_files import require_private
+        from datalens.training.run_folder import RunFolder
+
         _refuse_settings(options)
         run = Path(options["resume"])
-        _require_resumable(run)
+        require_private(RunFolder.open(run))
     else:
         if options["out"] is None:
             raise ConfigError(
@@ -117,8 +132,6 @@ def train(source: str, **options: Any) -> int:
         run = Path(options["out"])
         _require_new(run)
     model, stop = _work(source, run, options, output)
-    for note in model.notes:
-        output.warn(note)
     _report(model, run, source, options, output, stop, time.monotonic() - started)
     return stop.exit_status if stop.was_obeyed else 0
 
@@ -127,6 +140,7 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
     from datalens.data import load
+    from datalens.training.repeats import note_of_repeats
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
@@ -136,10 +150,13 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     for note in data.notes:
         output.warn(note)
     if config is not None:
-        _check_plan(config, data, output)
+        announce_plan(config, data, output)
+        if (note := note_of_repeats(data, config.privacy.group_size)) is not None:
+            output.warn(note)
+    from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
 
-    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
+    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         try:
             if config is None:
                 changes = _changes(options)
@@ -147,33 +164,29 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
             shared = {name: options[name] for name in ("budget_file", "data_name")}
             return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
         except KeyboardInterrupt:
-            known = (run / "release" / "config.json").is_file()
+            known = RunFolder.holds_run(run)
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
             click.echo(f"error: interrupted{remedy}", err=True)
             raise click.exceptions.Exit(130) from None
 
 
-def _check_plan(config: Config, data: LabelledImages, output: Output) -> None:
-    """Refuse a plan that cannot be paid or that leaves no signal; say what it is otherwise."""
-    from datalens.privacy.budget import delta_warning
-    from datalens.privacy.signal import require_signal
-    from datalens.training.plan import plan_releases
+@contextmanager
+def plan_announced() -> Iterator[None]:
+    """Nothing that :func:`announce_plan` warned of is warned of again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        yield
+
+
+def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
+    """Say what the plan is; one that cannot be paid or leaves no signal is refused as when the run begins."""
+    from datalens.training.plan import check_plan, plan_signal
     from datalens.training.session import declared_records
 
-    channels, height, width = data.image_shape
-    plan = plan_releases(config, channels * height * width)
-    num_records = declared_records(config, data)
-    voting, privacy = config.voting, config.privacy
-    asked = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
-    signal = require_signal(
-        voting.num_teachers,
-        plan.noise_stddev,
-        plan.mechanism.vote_threshold,
-        share_voting=asked / voting.batch_size,
-    )
-    warning = delta_warning(privacy.delta, num_records)
-    if warning is not None and privacy.is_private:
-        output.warn(warning)
+    plan, notes = check_plan(config, declared_records(config, data), data.image_shape)
+    for note in notes:
+        output.warn(note)
+    voting, privacy, signal = config.voting, config.privacy, plan_signal(config, plan)
     promise = (
         f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
     )
@@ -197,11 +210,13 @@ def _report(
     seconds: float,
 ) -> None:
     from datalens.cli.fitness import run_summary, unfit_line
+    from datalens.training.run_folder import RunFolder
 
     summary = run_summary(model)
     last = unfit_line(model.config)
     for note in model.notes:
-        output.warn(note)
+        if note not in output.warnings:
+            output.warn(note)
     output.finish(
         {
             "run": str(run),
@@ -220,7 +235,8 @@ def _report(
     if stop.was_obeyed:
         output.insist(f"stopped early and saved; {_how_to_resume(source, run, options)}")
     else:
-        output.say(f"to share: {run / 'release'}; never to share: {run / 'private'}")
+        label = "to share" if model.is_publishable else "not for publication"
+        output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
         where = shlex.quote(str(run))
         output.say(f"next: datalens sample {where} --num-samples 10000 --out samples.npz")
     if last is not None:
@@ -259,16 +275,6 @@ def _require_new(run: Path) -> None:
     while not above.parent.exists():
         above = above.parent
     check_parent(above, "--out")
-
-
-def _require_resumable(run: Path) -> None:
-    from datalens.training.run_folder import RunFolder
-
-    folder = RunFolder.open(run)
-    if not folder.private.is_dir():
-        raise RunError(
-            f"--resume {run}: its private/ is gone, so it cannot go on; sampling needs only release/"
-        )
 
 
 def require_device(name: str) -> None:

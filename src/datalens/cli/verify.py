@@ -51,9 +51,18 @@ def verify(run: str, replay: bool, quiet: bool, json_target: str | None) -> int:
         output.say(f"the released directions give the released generator {how}")
     guarantee = found.certificate["guarantee"]
     promise = "NO GUARANTEE" if guarantee["epsilon"] is None else f"epsilon {guarantee['epsilon']:.4g}"
-    output.say(
-        f"verified: {promise} at delta {guarantee['delta']:g}, by {guarantee['accountant_used']} accounting"
-    )
     for reason in found.certificate["not_fit_because"]:
-        output.insist(f"NOT FIT FOR PUBLICATION: {reason}")
+        output.insist(f"not fit for publication: {reason}")
+    for caution in guarantee["cautions"]:
+        output.insist(f"take care: {caution}")
+    words = ["verified"]
+    if not guarantee["ceiling_fixed_beforehand"]:
+        words.append("NOT PROVED")
+    if not found.certificate["fit_for_publication"]:
+        words.append("NOT FIT FOR PUBLICATION")
+    last = output.say if len(words) == 1 else output.insist
+    last(
+        f"{', '.join(words)}: {promise} at delta {guarantee['delta']:g}, by {guarantee['accountant_used']} "
+        "accounting"
+    )
     return 0

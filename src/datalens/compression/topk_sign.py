@@ -126,15 +126,6 @@ def keep_largest(magnitude: Tensor, top_k: int) -> Tensor:
     return kept
 
 
-def tally(vote_TBD: Tensor) -> Tensor:
-    """Sum votes over teachers: int32, shape [B, D]; private.
-
-    >>> tally(torch.tensor([[[1, 0]], [[1, -1]]], dtype=torch.int8)).tolist()
-    [[2, -1]]
-    """
-    return vote_TBD.sum(0, dtype=torch.int32)
-
-
 def check_compression(grad_TBD: Tensor, top_k: int, clip_bound: float) -> None:
     """Refuse shapes and settings that have no meaning; looks at no gradient value."""
     if grad_TBD.ndim != 3 or not grad_TBD.is_floating_point():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -204,11 +205,21 @@ def _key(
 
 
 def _write(path: Path, net: Classifier) -> None:
+    """Put it in the cache whole or not at all, for the owner alone: it saw people's images."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(save(tensors, metadata={"digest": weights_digest(net)}))
-    os.replace(partial, path)
+    content = save(tensors, metadata={"digest": weights_digest(net)})
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def _read(

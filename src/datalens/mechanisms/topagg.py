@@ -18,6 +18,7 @@ from datalens.errors import ConfigError
 from datalens.mechanisms.base import Release
 from datalens.noise.base import NoiseSource
 from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.sensitivity import images_voted, topagg_sensitivity
 
 if TYPE_CHECKING:
     from datalens.privacy.budget import Budget
@@ -40,8 +41,9 @@ class TopAgg:
     Guarantee:
         Changing all votes of one teacher moves the joint tally of m images by at most
         ``2 * sqrt(min(m, s) * top_k)`` in L2 norm, since its votes are at most that many entries of -1 or +1,
-        before and after. So a release is a Gaussian mechanism with mu = that over ``noise_stddev``; the
-        threshold is post-processing. It covers one record, where every record sits with one teacher.
+        before and after (proof: :func:`~datalens.privacy.sensitivity.topagg_sensitivity`). So a release is a
+        Gaussian mechanism with mu = that over ``noise_stddev``; the threshold is post-processing. It covers one
+        record, where every record sits with one teacher.
 
     Raises:
         ConfigError: a setting out of range.
@@ -73,7 +75,7 @@ class TopAgg:
         if not (self.vote_threshold >= 0 and math.isfinite(self.vote_threshold)):  # also refuses NaN
             raise ConfigError(
                 f"vote_threshold is {self.vote_threshold}, but is a fraction of the teachers; "
-                "choose a number from 0 to 1"
+                "choose a finite number of 0 or more (0.612 noise_stddev / num_teachers loses least)"
             )
 
     def event(self, batch_size: int, dim: int) -> GaussianEvent:
@@ -89,7 +91,9 @@ class TopAgg:
                 f"top_k is {self.top_k}, but an image has {dim} coordinates; choose at most {dim}"
             )
         return GaussianEvent(
-            sensitivity=self.group_size * 2.0 * math.sqrt(self.top_k * self._voted_images(batch_size)),
+            sensitivity=topagg_sensitivity(
+                self.top_k, images_voted(batch_size, self.images_per_teacher), self.group_size
+            ),
             noise_stddev=self.noise_stddev,
             coordinates=batch_size * dim,
             noise=self.noise.kind,
@@ -140,10 +144,6 @@ class TopAgg:
         cut = float(votes) if noisy_BD.is_floating_point() else math.ceil(votes)
         return (noisy_BD >= cut).to(torch.int8) - (noisy_BD <= -cut).to(torch.int8)
 
-    def _voted_images(self, batch_size: int) -> int:
-        """Images of a step on which one teacher may vote."""
-        return batch_size if self.images_per_teacher is None else min(batch_size, self.images_per_teacher)
-
     def _check_tally(self, tally_BD: Tensor) -> None:
         if tally_BD.ndim != 2 or tally_BD.is_floating_point() or tally_BD.is_complex():
             raise ValueError(
@@ -152,7 +152,7 @@ class TopAgg:
             )
         magnitude = tally_BD.to(torch.int64).abs()
         most_a_coordinate, most_an_image = self.num_teachers, self.num_teachers * self.top_k
-        most_in_all = most_an_image * self._voted_images(len(tally_BD))
+        most_in_all = most_an_image * images_voted(len(tally_BD), self.images_per_teacher)
         per_image = magnitude.sum(-1)
         if (
             bool((magnitude > most_a_coordinate).any())

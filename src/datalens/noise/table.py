@@ -70,8 +70,8 @@ def build_table(stddev: float) -> MagnitudeTable:
     """
     if not MIN_STDDEV <= stddev <= MAX_STDDEV:
         raise ConfigError(
-            f"noise_stddev is {stddev}, but rounded Gaussian noise is tabulated from {MIN_STDDEV} to "
-            f"{MAX_STDDEV:.0f}; rescale the votes or choose another noise kind"
+            f"noise_stddev = {stddev:g}: rounded Gaussian noise goes from {MIN_STDDEV} to {MAX_STDDEV:.0f} "
+            "votes; choose a value in between, or another noise kind"
         )
     masses = _cell_masses(Fraction(stddev))
     total = masses[0] + 2 * sum(masses[1:])

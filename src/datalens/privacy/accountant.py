@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from datalens.errors import ConfigError
-from datalens.privacy import gaussian
-from datalens.privacy.events import Event, GaussianEvent, NoiseKind
+from datalens.privacy import gaussian, private_tuning
+from datalens.privacy.events import Event, GaussianEvent, NoiseKind, TuningEvent
 
 _SMALL_ORDERS: tuple[float, ...] = tuple(
     sorted(
@@ -47,6 +47,8 @@ class _Totals:
     only_continuous: bool
     log_ratio: float
     bad_mass: float
+    tuning_excess: float = 0.0
+    log_tries: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,12 @@ class Accountant:
 
     ``exact``: the curve of composed Gaussians; ``rdp``: Rényi with the tight conversion; ``rdp-classic``: the
     paper's conversion. Sums that hold anything but rounded or continuous Gaussian noise (discrete Gaussian,
-    Poisson sampling) have no exact curve here and are charged by ``rdp`` instead, all of it.
+    Poisson sampling, tuning) have no exact curve here and are charged by ``rdp`` instead, all of it.
 
     Guarantee: the transcript of the events is (epsilon, delta)-private. Parameters of later Gaussian events
     may depend on earlier outputs as long as the ceiling was fixed beforehand; a list with Poisson-sampled
-    events needs a plan that was fixed before its first release. Sampler slack is included: with ideal (e, d),
-    H = sum of coordinates * eta and W = sum of coordinates * tau, the real transcript is
+    or tuning events needs a plan that was fixed before its first release. Sampler slack is included: with
+    ideal (e, d), H = sum of coordinates * eta and W = sum of coordinates * tau, the real transcript is
     (e + 2H, exp(H) d + (1 + exp(e + 2H)) W)-private.
 
     >>> event = GaussianEvent(sensitivity=4.0, noise_stddev=8.0, coordinates=784)
@@ -126,6 +128,8 @@ class Accountant:
         conversion = self._conversion(totals)
         if totals.poisson:
             return lambda delta: _grid_epsilon(totals, delta, classic=conversion is AccountantKind.CLASSIC)
+        if totals.log_tries > 0:
+            return lambda delta: _tuned_epsilon(totals, delta, classic=conversion is AccountantKind.CLASSIC)
         formula = {
             AccountantKind.EXACT: lambda delta: gaussian.epsilon_of(delta, totals.mu),
             AccountantKind.RDP: lambda delta: gaussian.rdp_epsilon(totals.mu, delta),
@@ -139,6 +143,7 @@ def _totals(events: Event | Iterable[Event]) -> _Totals:
     log_ratios: list[float] = []
     bad_masses: list[float] = []
     poisson: dict[tuple[float, float], int] = {}
+    tunings: list[TuningEvent] = []
     only_continuous = True
     for event in [events] if isinstance(events, Event) else events:
         if isinstance(event, GaussianEvent):
@@ -147,6 +152,11 @@ def _totals(events: Event | Iterable[Event]) -> _Totals:
             log_ratios.append(draws * event.slack.eta)
             bad_masses.append(draws * event.slack.tau)
             only_continuous &= event.noise in (NoiseKind.ROUNDED, NoiseKind.CONTINUOUS)
+        elif isinstance(event, TuningEvent):
+            tunings.append(event)
+            mu_squared.append(event.mu**2 * event.count)
+            bad_masses.append(event.bad_mass * event.count)
+            only_continuous = False
         else:
             key = (event.sampling_probability, event.noise_multiplier)
             poisson[key] = poisson.get(key, 0) + event.count
@@ -157,7 +167,25 @@ def _totals(events: Event | Iterable[Event]) -> _Totals:
         only_continuous=only_continuous,
         log_ratio=math.fsum(log_ratios),
         bad_mass=math.fsum(bad_masses),
+        tuning_excess=math.fsum(
+            event.count * private_tuning.excess(event.mu, event.expected_tries, event.eta)
+            for event in tunings
+        ),
+        log_tries=math.fsum(event.count * math.log(event.expected_tries) for event in tunings),
     )
+
+
+def _tuned_epsilon(totals: _Totals, delta: float, *, classic: bool) -> float:
+    """Epsilon of Gaussian and tuning events together: their Rényi curve is a Gaussian's, plus the excess at every
+    order, plus log E[K]/(order - 1), which is what delta/E[K] would do."""
+    log_delta = math.log(delta) - totals.log_tries
+    if math.isinf(totals.mu) or log_delta < -690:
+        return math.inf
+    shared = math.exp(log_delta)
+    plain = 0.0 if classic else gaussian.rdp_epsilon(totals.mu, shared)
+    if plain == 0:
+        plain = gaussian.rdp_classic_epsilon(totals.mu, shared)
+    return totals.tuning_excess + plain
 
 
 def _with_slack(ideal: Callable[[float], float], totals: _Totals, delta: float) -> float:
@@ -277,7 +305,7 @@ def _best_on_grid(totals: _Totals, delta: float, *, classic: bool) -> tuple[floa
 def _values_at(orders: tuple[float, ...], totals: _Totals, delta: float, *, classic: bool) -> np.ndarray:
     """Epsilon that each order gives; 0 where the order's divergence alone shows delta to be enough."""
     order = np.array(orders)
-    curve = order * (totals.mu**2 / 2)
+    curve = order * (totals.mu**2 / 2) + totals.tuning_excess + totals.log_tries / (order - 1)
     for sampling_probability, noise_multiplier, count in totals.poisson:
         curve = curve + count * _poisson_curve(sampling_probability, noise_multiplier, orders)
     curve = np.where(np.isnan(curve) | (curve < 0), np.inf, curve)

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from datalens.errors import BudgetError, ConfigError
 from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.budget import rounded_up
 from datalens.privacy.events import Event, times
 from datalens.privacy.gaussian import check_delta
+from datalens.privacy.wording import rounded_up
 
 _MOST_RELEASES = 2**53
 _NOISE_TOLERANCE = 1e-6

@@ -14,9 +14,17 @@ from typing import Any
 from datalens.errors import LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.budget import Authorisation, RecordedAuthorisation, authorisations
-from datalens.privacy.events import Event, GaussianEvent, NoiseKind, compact, event_from_json, times
-from datalens.privacy.ledger import Ledger
+from datalens.privacy.authorisation import Authorisation, RecordedAuthorisation, authorisations
+from datalens.privacy.events import (
+    Event,
+    GaussianEvent,
+    NoiseKind,
+    TuningEvent,
+    compact,
+    event_from_json,
+    times,
+)
+from datalens.privacy.ledger import Ledger, LineKind
 
 
 def build_certificate(
@@ -41,7 +49,8 @@ def build_certificate(
     events = ledger.events()
     mechanism = dict(ledger.header.get("mechanism", {}))
     guarantee = _guarantee(ledger, recorded, events, int(mechanism.get("group_size", 1)))
-    reasons = reasons_against(events, config)
+    drawn = _drawn(events, ledger)
+    reasons = reasons_against(drawn, config)
     return {
         "format": promises.CERTIFICATE_FORMAT,
         "fit_for_publication": not reasons,
@@ -49,7 +58,7 @@ def build_certificate(
         "guarantee": guarantee,
         "spent": _spent(ledger, recorded[-1].authorisation, events),
         "mechanism": {**mechanism, "changed_on_resume": _changes(ledger)},
-        "noise": _noise(ledger, recorded[-1].authorisation, events, config),
+        "noise": _noise(ledger, recorded[-1].authorisation, drawn, config),
         "assumed_public": _assumed_public(ledger, config),
         "not_covered": [
             *promises.NOT_COVERED,
@@ -122,9 +131,7 @@ def _guarantee(
             raise LedgerError("more was released than was authorised: there is no guarantee to certify")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved = spent, False
-    plan: tuple[Event, ...] = ()
-    if first.planned is not None and first.num_releases is not None and promised == first.guarantee():
-        plan = (times(first.planned, first.num_releases),)
+    plan = _plan(ledger, first) if promised == first.guarantee() else ()
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)
     return {
@@ -137,11 +144,25 @@ def _guarantee(
         "epsilon_for_one_record": _finite(accountant.epsilon(one_record, first.delta)) if plan else None,
         "accountant": str(first.accountant),
         "accountant_used": str(accountant.used_for(plan or events)),
-        "under_other_accountants": _all_accountants(plan, first.delta) if plan else None,
+        "under_other_accountants": _all_accountants(plan or events, first.delta),
+        "other_accountants_speak": promises.OF_PLAN if plan else promises.OF_SPENT,
         "planned_releases": first.num_releases,
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
     }
+
+
+def _plan(ledger: Ledger, first: Authorisation) -> tuple[Event, ...]:
+    """All releases that were planned beforehand; nothing where only a ceiling is known."""
+    if first.planned is not None and first.num_releases is not None:
+        return (times(first.planned, first.num_releases),)
+    if ledger.header.get("authorisation") != first.to_json():
+        return ()
+    planned = tuple(event_from_json(event) for event in ledger.header.get("planned_events") or ())
+    cost = Accountant(first.accountant).epsilon(planned, first.delta)
+    if cost > first.guarantee():
+        raise LedgerError("more was planned than was authorised: there is no guarantee to certify")
+    return planned
 
 
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
@@ -149,8 +170,9 @@ def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ..
     return {
         "epsilon": _finite(accountant.epsilon(events, authorisation.delta)),
         "under_other_accountants": _all_accountants(events, authorisation.delta),
-        "releases": sum(line.kind == "release" for line in ledger.lines),
-        "cut_off_lines_charged": sum(line.kind == "recovered" for line in ledger.lines) + ledger.was_cut_off,
+        "releases": sum(line.kind == LineKind.RELEASE for line in ledger.lines),
+        "cut_off_lines_charged": sum(line.kind == LineKind.RECOVERED for line in ledger.lines)
+        + ledger.was_cut_off,
         "mu": _finite(_mu(events)),
         "note": promises.SPENT_TEXT,
     }
@@ -176,6 +198,16 @@ def _noise(
     }
 
 
+def _drawn(events: Iterable[Event], ledger: Ledger) -> tuple[Event, ...]:
+    """The releases whose noise lies in ``release/``; of a tuning, those of the best try."""
+    events = tuple(events)
+    found = tuple(event for event in events if not isinstance(event, TuningEvent))
+    if len(found) == len(events):
+        return found
+    chosen = ledger.header.get("tuning", {}).get("chosen", ())
+    return found + tuple(event_from_json(event) for event in chosen)
+
+
 def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]:
     mechanism = ledger.header.get("mechanism", {})
     return {
@@ -191,14 +223,16 @@ def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _changes(ledger: Ledger) -> list[dict[str, Any]]:
-    return [dict(line.body) for line in ledger.lines if line.kind == "settings"]
+    return [dict(line.body) for line in ledger.lines if line.kind == LineKind.SETTINGS]
 
 
 def _without_recovered(ledger: Ledger) -> list[Event]:
-    return [event_from_json(line.body["event"]) for line in ledger.lines if line.kind == "release"]
+    return [event_from_json(line.body["event"]) for line in ledger.lines if line.kind == LineKind.RELEASE]
 
 
 def _for_one_record(event: Event, group_size: int) -> Event:
+    if isinstance(event, TuningEvent):
+        return replace(event, mu=event.mu / group_size)
     if not isinstance(event, GaussianEvent):
         return event
     return replace(event, sensitivity=event.sensitivity / group_size)
@@ -209,8 +243,8 @@ def _all_accountants(events: tuple[Event, ...], delta: float) -> dict[str, float
 
 
 def _mu(events: tuple[Event, ...]) -> float:
-    gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
-    return math.sqrt(math.fsum(event.mu**2 * event.count for event in gaussian)) if gaussian else 0.0
+    known = [event for event in compact(events) if isinstance(event, GaussianEvent | TuningEvent)]
+    return math.sqrt(math.fsum(event.mu**2 * event.count for event in known)) if known else 0.0
 
 
 def _has(events: Iterable[Event], noise: NoiseKind) -> bool:

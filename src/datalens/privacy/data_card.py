@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from datalens.privacy.budget import rounded_up
+from datalens.privacy import promises
+from datalens.privacy.wording import rounded_up
 
 
 def data_card(certificate: Mapping[str, Any]) -> str:
@@ -54,14 +55,19 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         "## How to use it",
         "```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
         "datalens verify RUN --replay\n```",
-        "`RUN` is the folder that holds this folder `release`. Drawing samples costs nothing more, however "
-        "many. "
-        "In Python:",
+        f"`RUN` is the folder that holds this folder `{release_folder(certificate)}`. Drawing samples "
+        "costs nothing more, however many. In Python:",
         '```python\nfrom datalens import DataLens\n\nimages, labels = DataLens.load("RUN").sample(1000)\n```',
         "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
         "`datalens verify` recomputes the one from the other.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def release_folder(certificate: Mapping[str, Any]) -> str:
+    """Name of the folder that the certificate lies in: one that is not fit for publication says so."""
+    fit = certificate["fit_for_publication"]
+    return promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER
 
 
 def _headline(certificate: Mapping[str, Any]) -> str:
@@ -79,6 +85,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     if guarantee["epsilon"] is None:
         return "Nothing. It was trained without noise, for experiments."
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+    others = guarantee["under_other_accountants"]
     whose = (
         "one person's record"
         if guarantee["group_size"] == 1
@@ -96,11 +103,8 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
         f"{guarantee['replace_one']['why']}.",
         f"Counted by the {guarantee['accountant_used']} accountant"
-        + (
-            f"; the others would say {_list([f'{name} {_epsilon(value)}' for name, value in others.items()])}"
-            if (others := guarantee["under_other_accountants"])
-            else ""
-        )
+        f"; the accountants say, {guarantee['other_accountants_speak']}, "
+        f"{_list([f'{name} {_epsilon(value)}' for name, value in others.items()])}"
         + f". So far {_epsilon(certificate['spent']['epsilon'])} was spent.",
         *(f"Take care: {caution}." for caution in guarantee["cautions"]),
     ]

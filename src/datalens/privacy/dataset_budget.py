@@ -13,8 +13,9 @@ from typing import Any
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget, authorisations
-from datalens.privacy.events import Event, event_from_json
-from datalens.privacy.ledger import Ledger
+from datalens.privacy.events import Event, event_from_json, times
+from datalens.privacy.ledger import Ledger, LineKind
+from datalens.privacy.wording import rounded_up
 
 KIND = "dataset-budget"
 
@@ -33,8 +34,13 @@ class DatasetBudget:
     data_name: str
     budget: Budget
 
-    def require(self, event: Event, count: int) -> None:
+    def require(self, event: Event, count: int, *others: Event) -> None:
         """Refuse a plan that does not fit as a whole, before any of it is done.
+
+        Args:
+            event: the release that is made ``count`` times.
+            count: how many times.
+            others: what else the plan has room for, such as a score.
 
         Raises:
             BudgetError: says how many releases fit.
@@ -43,12 +49,20 @@ class DatasetBudget:
             raise BudgetError(
                 f"the budget of {self.data_name!r} cannot pay for a release without noise: leave --budget-file out"
             )
+        spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
         room = self.budget.remaining_releases(event)
         if room < count:
-            spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
             raise BudgetError(
-                f"the budget of {self.data_name!r} has room for {room} of {count} releases (epsilon {spent:.4g} of "
-                f"{ceiling:g} is spent): plan fewer or noisier ones"
+                f"the budget of {self.data_name!r} has room for {room} of {count} releases (epsilon "
+                f"{rounded_up(spent)} of {ceiling:g} is spent): plan fewer or noisier ones"
+            )
+        planned = (*self.budget.ledger.events(), times(event, count), *others)
+        authorisation = self.budget.authorisation
+        price = Accountant(authorisation.accountant).epsilon(planned, authorisation.delta)
+        if not price <= ceiling:
+            raise BudgetError(
+                f"the budget of {self.data_name!r} has room for {count} releases but not for the score beside "
+                f"them (epsilon would come to {rounded_up(price)} of {ceiling:g}): plan fewer or noisier ones"
             )
 
     def close(self) -> None:
@@ -123,7 +137,7 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
     authorisation = authorisations(ledger)[-1].authorisation
     runs: dict[str, list[Event]] = {}
     for line in ledger.lines:
-        if line.kind == "release":
+        if line.kind == LineKind.RELEASE:
             run = str(line.body.get("note", {}).get("run", "")) or "unnamed"
             runs.setdefault(run, []).append(event_from_json(line.body["event"]))
     accountant = Accountant(authorisation.accountant)
@@ -142,7 +156,7 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
             }
             for run, events in runs.items()
         ],
-        "cut_off_lines": sum(line.kind == "recovered" for line in ledger.lines) + ledger.was_cut_off,
+        "cut_off_lines": sum(line.kind == LineKind.RECOVERED for line in ledger.lines) + ledger.was_cut_off,
     }
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from datalens.errors import ConfigError, LedgerError
+from datalens.privacy.private_tuning import check_law
 
 
 class NoiseKind(StrEnum):
@@ -33,7 +34,7 @@ class SamplerSlack:
         eta: largest error of a log probability, 0 or more.
         tau: largest probability of the bad values, 0 or more.
 
-    >>> SamplerSlack().is_zero
+    >>> SamplerSlack() == SamplerSlack(0.0, 0.0)
     True
     """
 
@@ -46,11 +47,6 @@ class SamplerSlack:
             if not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"sampler slack {name}={value!r} must be 0 or more and finite: correct it")
             object.__setattr__(self, name, float(value))
-
-    @property
-    def is_zero(self) -> bool:
-        """True for an exact sampler."""
-        return self.eta == 0.0 and self.tau == 0.0
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,47 @@ class PoissonGaussianEvent:
         }
 
 
-Event = GaussianEvent | PoissonGaussianEvent
+@dataclass(frozen=True)
+class TuningEvent:
+    """``count`` tunings: the best of a secret random number of tries; see :mod:`datalens.privacy.private_tuning`.
+
+    Attributes:
+        mu: of one try, all its releases and its score together, above 0.
+        expected_tries: E[K], above 1.
+        eta: shape of the law of K, above -1; 1 is geometric.
+        bad_mass: how far, in total variation, the real outcome may be from the ideal one.
+        count: number of such tunings.
+    """
+
+    tag: ClassVar[str] = "tuning"
+    mu: float
+    expected_tries: float
+    eta: float = 1.0
+    bad_mass: float = 0.0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        _set_positive(self, "mu")
+        _set_positive(self, "expected_tries")
+        object.__setattr__(self, "eta", float(self.eta))
+        check_law(self.expected_tries, self.eta)
+        if not (math.isfinite(self.bad_mass) and self.bad_mass >= 0):
+            raise ConfigError(f"bad_mass={self.bad_mass!r} must be 0 or more and finite: correct it")
+        _set_whole(self, "count")
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary; :func:`event_from_json` reads it back exactly."""
+        return {
+            "type": self.tag,
+            "mu": self.mu,
+            "expected_tries": self.expected_tries,
+            "eta": self.eta,
+            "bad_mass": self.bad_mass,
+            "count": self.count,
+        }
+
+
+Event = GaussianEvent | PoissonGaussianEvent | TuningEvent
 
 
 def event_from_json(data: Mapping[str, Any]) -> Event:
@@ -175,12 +211,15 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
             return GaussianEvent(**{**fields, "slack": SamplerSlack(**fields["slack"])})
         if tag == PoissonGaussianEvent.tag:
             return PoissonGaussianEvent(**fields)
+        if tag == TuningEvent.tag:
+            return TuningEvent(**fields)
     except (ConfigError, KeyError, TypeError, ValueError) as error:
         raise LedgerError(
             f"event cannot be read ({error}): the ledger is damaged or from a newer version"
         ) from error
     raise LedgerError(
-        f"event type {tag!r} is unknown; known: {GaussianEvent.tag}, {PoissonGaussianEvent.tag}"
+        f"event type {tag!r} is unknown; known: {GaussianEvent.tag}, {PoissonGaussianEvent.tag}, "
+        f"{TuningEvent.tag}"
     )
 
 
@@ -191,19 +230,6 @@ def times(event: Event, count: int) -> Event:
     5
     """
     return replace(event, count=event.count * count)
-
-
-def for_group(event: Event, group_size: int) -> Event:
-    """The event as seen by one person who owns up to ``group_size`` records: sensitivity times the size.
-
-    Raises:
-        ConfigError: a Poisson-sampled event, where multiplying the sensitivity is not a proof.
-    """
-    if not isinstance(event, GaussianEvent):
-        raise ConfigError(
-            f"group size {group_size} needs Gaussian events, not {event.tag!r}: use group size 1"
-        )
-    return replace(event, sensitivity=event.sensitivity * group_size)
 
 
 def compact(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -13,63 +13,33 @@ more than that.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from datalens.errors import LedgerError, RunError
-from datalens.privacy.events import (
-    Event,
-    GaussianEvent,
-    NoiseKind,
-    PoissonGaussianEvent,
-    SamplerSlack,
-    event_from_json,
+from datalens.privacy.events import Event, event_from_json
+from datalens.privacy.ledger_file import lock, publish, read_all, sync_folder, write_all
+from datalens.privacy.ledger_format import (
+    CUT,
+    FORMAT,
+    GENESIS,
+    OWN_KINDS,
+    Head,
+    LedgerLine,
+    LineKind,
+    canonical_json,
+    costliest,
+    events_of,
+    make_line,
+    parse,
 )
 
-FORMAT = "datalens-ledger/1"
-GENESIS = "0" * 64
-_CUT = b" #cut-off"
-_OWN_KINDS = frozenset({"header", "planned", "recovered"})
-
-Head = tuple[int, str]
-
-
-@dataclass(frozen=True)
-class LedgerLine:
-    """One intact line. ``hash`` commits to it and to every line before it."""
-
-    index: int
-    kind: str
-    body: dict[str, Any]
-    previous: str
-    hash: str
-
-    def encode(self) -> bytes:
-        """The line as it stands in the file, with its newline."""
-        return (canonical_json(self.__dict__) + "\n").encode()
-
-
-def canonical_json(value: Any) -> str:
-    """The one JSON text of ``value``: sorted keys, no spaces, ASCII, floats by repr (read back exactly).
-
-    Raises:
-        LedgerError: NaN, an infinity, or something JSON has no form for.
-
-    >>> canonical_json({"b": 0.1, "a": 1})
-    '{"a":1,"b":0.1}'
-    """
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise LedgerError(f"ledger cannot hold {value!r:.80} ({error}): give plain finite values") from error
+__all__ = ["FORMAT", "Head", "Ledger", "LedgerLine", "LineKind", "canonical_json", "costliest"]
 
 
 class Ledger:
@@ -105,18 +75,18 @@ class Ledger:
             LedgerError: it cannot be written.
         """
         path = Path(path)
-        line = _make_line(0, "header", {**header, "format": FORMAT}, GENESIS)
+        line = make_line(0, LineKind.HEADER, {**header, "format": FORMAT}, GENESIS)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         descriptor: int | None = None
         try:
             descriptor = os.open(
                 temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
             )
-            _lock(descriptor, path)
-            _write_all(descriptor, line.encode())
+            lock(descriptor, path)
+            write_all(descriptor, line.encode())
             os.fsync(descriptor)
-            _publish(temporary, path)
-            _sync_folder(path.parent)
+            publish(temporary, path)
+            sync_folder(path.parent)
         except OSError as error:
             if descriptor is not None:
                 os.close(descriptor)
@@ -145,9 +115,9 @@ class Ledger:
                 f"ledger {path} cannot be opened ({error}): give the path of a run's ledger"
             ) from error
         try:
-            _lock(descriptor, path)
-            content = _read_all(descriptor)
-            lines, cut = _parse(content, path)
+            lock(descriptor, path)
+            content = read_all(descriptor)
+            lines, cut = parse(content, path)
             ledger = cls(lines, path, descriptor, writable=True)
             if cut:
                 ledger._recover(cut)
@@ -167,7 +137,7 @@ class Ledger:
             raise RunError(
                 f"ledger {path} cannot be read ({error}): give the path of a run's ledger"
             ) from error
-        lines, cut = _parse(content, path)
+        lines, cut = parse(content, path)
         ledger = cls(lines, path, None, writable=False)
         if cut:
             ledger._unrecovered, ledger._cut_off = costliest(ledger._known), True
@@ -182,7 +152,7 @@ class Ledger:
         1
         """
         return cls(
-            [_make_line(0, "header", {**(header or {}), "format": FORMAT}, GENESIS)],
+            [make_line(0, LineKind.HEADER, {**(header or {}), "format": FORMAT}, GENESIS)],
             None,
             None,
             writable=True,
@@ -247,15 +217,15 @@ class Ledger:
         Raises:
             LedgerError: a value JSON cannot hold, or the write failed (nothing may be released then).
         """
-        if kind in _OWN_KINDS or not kind.isidentifier():
+        if kind in OWN_KINDS or not kind.isidentifier():
             self._fail(f"cannot take a line of kind {kind!r}: that kind is the ledger's own")
-        if kind == "release":
+        if kind == LineKind.RELEASE:
             self._announce(event_from_json(body.get("event") or {}))
-        return self._write(_make_line(len(self._lines), kind, dict(body), self._lines[-1].hash))
+        return self._write(make_line(len(self._lines), kind, dict(body), self._lines[-1].hash))
 
     def charge(self, event: Event, note: Mapping[str, Any] | None = None) -> LedgerLine:
         """Add the line of one release and return it once it is on disk; only then may the noise be drawn."""
-        return self.append("release", {"event": event.to_json(), "note": dict(note or {})})
+        return self.append(LineKind.RELEASE, {"event": event.to_json(), "note": dict(note or {})})
 
     def close(self) -> None:
         """Give the lock back; later writes are refused."""
@@ -276,17 +246,17 @@ class Ledger:
         if event in self._known or costliest([*self._known, event]) == costliest(self._known):
             return
         body = {"event": event.to_json()}
-        self._write(_make_line(len(self._lines), "planned", body, self._lines[-1].hash))
+        self._write(make_line(len(self._lines), LineKind.PLANNED, body, self._lines[-1].hash))
 
     def _recover(self, cut: bytes) -> None:
         body = {
             "after_index": self._lines[-1].index,
-            "cut_bytes": len(cut) + len(_CUT) + 1,
-            "cut_sha256": hashlib.sha256(cut + _CUT + b"\n").hexdigest(),
+            "cut_bytes": len(cut) + len(CUT) + 1,
+            "cut_sha256": hashlib.sha256(cut + CUT + b"\n").hexdigest(),
             "events": [event.to_json() for event in costliest(self._known)],
         }
-        line = _make_line(len(self._lines), "recovered", body, self._lines[-1].hash)
-        self._write(line, before=_CUT + b"\n")
+        line = make_line(len(self._lines), LineKind.RECOVERED, body, self._lines[-1].hash)
+        self._write(line, before=CUT + b"\n")
 
     def _write(self, line: LedgerLine, before: bytes = b"") -> LedgerLine:
         if self._refusal:
@@ -297,7 +267,7 @@ class Ledger:
                 self._fail("takes no line: it was closed; open it again")
             size = os.fstat(descriptor).st_size
             try:
-                _write_all(descriptor, before + line.encode())
+                write_all(descriptor, before + line.encode())
                 os.fsync(descriptor)
             except OSError as error:
                 self._refusal = "an earlier write failed; free space and open it again"
@@ -312,161 +282,8 @@ class Ledger:
         return line
 
     def _take_note(self, line: LedgerLine) -> None:
-        self._known.update(_events_of(line, charged_only=False))
-        self._charged.extend(_events_of(line, charged_only=True))
+        self._known.update(events_of(line, charged_only=False))
+        self._charged.extend(events_of(line, charged_only=True))
 
     def _fail(self, reason: str) -> NoReturn:
         raise LedgerError(f"ledger {self._path or 'in memory'} {reason}")
-
-
-def costliest(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Events that together cost at least as much as the costliest of ``events``: one for each family.
-
-    A family is a kind of noise, or Poisson sampling; its event has the largest of every parameter.
-    """
-    gaussians: dict[NoiseKind, list[GaussianEvent]] = {}
-    sampled: list[PoissonGaussianEvent] = []
-    for event in events:
-        if isinstance(event, GaussianEvent):
-            gaussians.setdefault(event.noise, []).append(event)
-        else:
-            sampled.append(event)
-    worst: list[Event] = [_worst_gaussian(gaussians[kind]) for kind in NoiseKind if kind in gaussians]
-    if sampled:
-        worst.append(
-            PoissonGaussianEvent(
-                sampling_probability=max(event.sampling_probability for event in sampled),
-                noise_multiplier=min(event.noise_multiplier for event in sampled),
-                count=max(event.count for event in sampled),
-            )
-        )
-    return tuple(worst)
-
-
-def _worst_gaussian(events: list[GaussianEvent]) -> GaussianEvent:
-    return GaussianEvent(
-        sensitivity=max(event.sensitivity for event in events),
-        noise_stddev=min(event.noise_stddev for event in events),
-        coordinates=max(event.coordinates for event in events),
-        noise=events[0].noise,
-        slack=SamplerSlack(
-            max(event.slack.eta for event in events), max(event.slack.tau for event in events)
-        ),
-        count=max(event.count for event in events),
-    )
-
-
-def _events_of(line: LedgerLine, *, charged_only: bool) -> list[Event]:
-    """The events that a line charges, or (charged_only=False) every event it names."""
-    if line.kind == "release" or (line.kind == "planned" and not charged_only):
-        return [event_from_json(line.body["event"])]
-    if line.kind == "recovered":
-        return [event_from_json(event) for event in line.body["events"]]
-    return []
-
-
-def _make_line(index: int, kind: str, body: dict[str, Any], previous: str) -> LedgerLine:
-    text = canonical_json({"index": index, "kind": kind, "body": body})
-    digest = hashlib.sha256((previous + text).encode()).hexdigest()
-    return LedgerLine(index, kind, json.loads(canonical_json(body)), previous, digest)
-
-
-def _parse(content: bytes, path: Path) -> tuple[list[LedgerLine], bytes]:
-    """All intact lines, and the bytes of a cut-off end (empty if there is none).
-
-    Raises:
-        LedgerError: a damaged line that is not a cut-off end.
-    """
-    lines: list[LedgerLine] = []
-    cut = b""
-    *complete, tail = content.split(b"\n")
-    for number, raw in enumerate(complete, start=1):
-        if raw.endswith(_CUT) and lines:
-            cut += raw + b"\n"
-            continue
-        try:
-            line = _read_line(raw, lines)
-            _check_recovery(line, cut)
-        except LedgerError as error:
-            raise LedgerError(
-                f"ledger {path} is damaged at line {number} ({error}): restore it from a copy"
-            ) from error
-        lines.append(line)
-        cut = b""
-    if not lines:
-        raise LedgerError(
-            f"ledger {path} is damaged at line 1 (no whole header): nothing was released under it, remove it"
-        )
-    if tail.count(b'"kind":"release"') > 1:
-        raise LedgerError(
-            f"ledger {path} is damaged at line {len(complete) + 1} (two lines in one): restore it from a copy"
-        )
-    return lines, cut + tail
-
-
-def _read_line(raw: bytes, before: list[LedgerLine]) -> LedgerLine:
-    try:
-        value = json.loads(raw.decode("ascii"))
-        line = _make_line(value["index"], value["kind"], value["body"], value["previous"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LedgerError(f"not a ledger line: {type(error).__name__}") from error
-    previous = before[-1].hash if before else GENESIS
-    if type(line.index) is not int or line.index != len(before):
-        raise LedgerError(f"index {line.index!r:.20} where {len(before)} belongs")
-    if line.previous != previous or line.encode() != raw + b"\n":
-        raise LedgerError("its hash does not match its content or the line before")
-    if (line.kind == "header") != (not before) or (not before and line.body.get("format") != FORMAT):
-        raise LedgerError(f"a header of format {FORMAT} belongs in line 1 and nowhere else")
-    _events_of(line, charged_only=False)
-    return line
-
-
-def _check_recovery(line: LedgerLine, cut: bytes) -> None:
-    if (line.kind == "recovered") != bool(cut):
-        raise LedgerError("a cut-off line and the line that charges it must stand together")
-    if cut and line.body.get("cut_sha256") != hashlib.sha256(cut).hexdigest():
-        raise LedgerError("the cut-off line before it has changed")
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(f"ledger {path} is in use by another process: wait until that run ends") from None
-    except OSError as error:
-        raise LedgerError(f"ledger {path} cannot be locked ({error}): keep it on a local disk") from error
-
-
-def _publish(temporary: Path, path: Path) -> None:
-    """Give the finished file its name, never replacing an existing one."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if path.exists():
-            raise FileExistsError(path) from None
-        os.rename(temporary, path)
-    else:
-        temporary.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
-
-
-def _read_all(descriptor: int) -> bytes:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    chunks = []
-    while chunk := os.read(descriptor, 1 << 20):
-        chunks.append(chunk)
-    return b"".join(chunks)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 CERTIFICATE_FORMAT = "datalens-certificate/1"
 
+RELEASE_FOLDER = "release"
+UNFIT_RELEASE_FOLDER = "release-NOT-FOR-PUBLICATION"
+"""Where the shared files of a run lie that is not fit for publication."""
+
 ADD_OR_REMOVE = "add-or-remove-one"
 BLANKED = "one-record-blanked"
 
@@ -53,6 +57,10 @@ RAISED_TEXT = (
     "the ceiling was raised after something had been released: the proof covers only a ceiling fixed beforehand, "
     "so the guarantee above is the sum of what the ledger allows and is not proved"
 )
+OF_PLAN = "of all that was planned beforehand"
+OF_SPENT = "of what was charged so far, which is less than what is authorised"
+"""Of which releases the other accountants speak, where they are named beside the guarantee."""
+
 CUT_OFF_TEXT = (
     "a ledger line was cut off by a crash and charged to be safe, which brings what was spent above what was "
     "authorised; nothing can have been released under that line, but the larger number is the one to quote"

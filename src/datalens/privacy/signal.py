@@ -120,7 +120,7 @@ def require_signal(
         raise ConfigError(
             f"num_teachers = {num_teachers} with noise_stddev = {noise_stddev:g} and vote_threshold = "
             f"{vote_threshold:g} leaves no signal (where all agree, right has chance {signal.right:.3f} and "
-            f"wrong {signal.wrong:.3f}); take more teachers, a smaller top_k or batch, fewer steps, or more "
-            "epsilon"
+            f"wrong {signal.wrong:.3f}); take more teachers, less noise, a smaller top_k or batch, fewer "
+            "steps, or more epsilon"
         )
     return signal

@@ -128,7 +128,7 @@ class TeacherEnsemble:
             state = self.family.train(self._store.load(start, stop), shards, fakes, num_teacher_steps)
             grad_TBD = self.family.input_gradient(state, shards, fakes)
             self._store.save(start, stop, state)
-            failures.append((~torch.isfinite(grad_TBD.sum(2))).sum(1))
+            failures.append((~torch.isfinite(grad_TBD.abs().amax(2))).sum(1))
             image_TS = None
             if images_per_teacher is not None and images_per_teacher < batch_size:
                 grad_TBD, image_TS = strongest_images(grad_TBD, images_per_teacher)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from datalens.errors import CheckpointError, RunError
-from datalens.privacy.ledger import Ledger
+from datalens.privacy.ledger import Ledger, LineKind
 from datalens.teachers.partition import Partition
 from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts
@@ -69,7 +69,9 @@ def check_records(records: list[DirectionRecord], ledger: Ledger, path: Path) ->
     Raises:
         CheckpointError: one was not.
     """
-    paid = {line.hash: step_of(line) for line in ledger.lines if line.kind == "release" and is_step(line)}
+    paid = {
+        line.hash: step_of(line) for line in ledger.lines if line.kind == LineKind.RELEASE and is_step(line)
+    }
     for record in records:
         if paid.pop(record.line_hash, None) != record.step:
             raise CheckpointError(

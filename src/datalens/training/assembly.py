@@ -15,7 +15,7 @@ from datalens.teachers.partition import Partition
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config
 from datalens.training.facts import PublicFacts, declared_records
-from datalens.training.plan import Plan, plan_releases
+from datalens.training.plan import Plan, check_plan
 
 
 def make_teachers(
@@ -58,16 +58,17 @@ def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
     return lambda step: make_noise(privacy.noise, streams.key("noise", step))
 
 
-def draw_run(config: Config, data: LabelledImages) -> tuple[PublicFacts, Plan, Partition, Streams]:
-    """What is decided when a run begins: public facts, plan, slot map, and private random streams.
+def draw_run(
+    config: Config, data: LabelledImages, *, signal_matters: bool = True
+) -> tuple[PublicFacts, Plan, Partition, Streams, tuple[str, ...]]:
+    """What is decided when a run begins: public facts, plan, slot map, private random streams, and warnings.
 
     Raises:
         DataLensError: settings and data that do not fit.
     """
-    channels, height, width = data.image_shape
-    plan = plan_releases(config, channels * height * width)
-    seed = config.privacy.insecure_seed
     num_records = declared_records(config, data)
+    plan, warnings = check_plan(config, num_records, data.image_shape, signal_matters=signal_matters)
+    seed = config.privacy.insecure_seed
     public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")
     private = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "private")
     partition = Partition.draw(
@@ -88,4 +89,4 @@ def draw_run(config: Config, data: LabelledImages) -> tuple[PublicFacts, Plan, P
         num_steps=plan.num_steps,
         public_root=public.root,
     )
-    return facts, plan, partition, private
+    return facts, plan, partition, private, warnings

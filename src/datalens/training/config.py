@@ -19,6 +19,7 @@ from datalens.errors import ConfigError
 from datalens.models.finish import Outside
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
+from datalens.privacy.sensitivity import images_voted
 from datalens.student.latent import LatentLaw
 from datalens.teachers.families import TeacherKind
 
@@ -110,6 +111,11 @@ class Voting(Section):
     batch_size: Annotated[int, Field(ge=2)] = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
+
+    @property
+    def images_voted(self) -> int:
+        """Images of a step that one teacher may vote on."""
+        return images_voted(self.batch_size, self.images_per_teacher)
 
 
 class Teachers(Section):

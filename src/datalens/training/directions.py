@@ -57,6 +57,7 @@ class DirectionLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.records: list[DirectionRecord] = []
+        self._descriptor: int | None = None
         try:
             content = path.read_bytes() if path.exists() else b""
             if len(content) < len(MAGIC) and MAGIC.startswith(content):
@@ -66,11 +67,12 @@ class DirectionLog:
             for record, end in _parse(content, path):
                 self.records.append(record)
                 self._size = end
-            self._descriptor: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             if self._size < len(content):
                 os.ftruncate(self._descriptor, self._size)
                 os.fsync(self._descriptor)
         except OSError as error:
+            self.close()
             raise RunError(f"{path}: cannot be opened ({error.strerror}); permit it, then resume") from None
 
     def append(self, record: DirectionRecord) -> None:

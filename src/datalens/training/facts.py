@@ -132,7 +132,8 @@ def read_facts(folder: RunFolder) -> PublicFacts:
         RunError: there are none, or they are damaged.
     """
     if not folder.config.is_file():
-        raise RunError(f"{folder.root}: holds no run (no release/config.json); give the folder of a run")
+        name = f"{folder.release.name}/config.json"
+        raise RunError(f"{folder.root}: holds no run (no {name}); give the folder of a run")
     return PublicFacts.from_json(read_json(folder.config), folder.config)
 
 

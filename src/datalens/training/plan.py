@@ -1,4 +1,8 @@
-"""From settings to what will be asked and paid: noise, number of steps, the event of one step. No data."""
+"""From settings to what will be asked and paid: noise, number of steps, the event of one step. No data.
+
+:func:`check_plan` is what every way of beginning a run asks first: settings that cannot be paid, or that would
+spend a budget for nothing, are refused there.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,38 @@ import math
 from dataclasses import dataclass
 
 from datalens.errors import ConfigError
-from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.mechanisms.topagg import TopAgg
 from datalens.noise import make_noise
-from datalens.noise.table import SLACK_BOUND
-from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation
-from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
-from datalens.privacy.events import GaussianEvent, NoiseKind, times
-from datalens.privacy.signal import best_threshold
-from datalens.training.config import Config, Voting
+from datalens.privacy.calibration import max_releases, require_releases
+from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.signal import Signal, require_signal, signal_of
+from datalens.privacy.wording import delta_warning, rounded_up
+from datalens.training.config import Config
+from datalens.training.pricing import (
+    SCORE_SHARE,
+    cost,
+    drowned,
+    is_heard,
+    least_epsilon,
+    least_noise,
+    noise_limit,
+    score_cost,
+    score_mechanism,
+    tidy,
+    vote_threshold,
+)
+
+__all__ = [
+    "Plan",
+    "check_plan",
+    "least_epsilon",
+    "mechanism_of",
+    "plan_releases",
+    "plan_signal",
+    "score_mechanism",
+    "vote_threshold",
+]
 
 WITHOUT_NOISE = "give --num-steps (voting.num_steps) where there is no noise to limit them"
 
@@ -39,8 +65,50 @@ class Plan:
     mechanism: TopAgg
 
 
+def check_plan(
+    config: Config, num_records: int, image_shape: tuple[int, int, int], *, signal_matters: bool = True
+) -> tuple[Plan, tuple[str, ...]]:
+    """The plan of a new run, with lines of warning for its owner; asked before anything is drawn or spent.
+
+    Args:
+        config: settings.
+        num_records: the public number of records.
+        image_shape: (C, H, W).
+        signal_matters: False for an audit's few teachers, from whom nothing is learned.
+
+    Raises:
+        ConfigError: settings that contradict each other, or a plan that leaves no signal: even where all
+            teachers agree, noise would decide.
+        BudgetError: epsilon too small for one step. Both name the smallest epsilon that works, if one does.
+    """
+    dim = math.prod(image_shape)
+    voting, privacy = config.voting, config.privacy
+    noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
+    if signal_matters and noise_is_free and not is_heard(config, least_noise(config, dim)):
+        raise drowned(config, dim)
+    plan = plan_releases(config, dim)
+    if signal_matters:
+        plan_signal(config, plan, require=True)
+    warning = delta_warning(privacy.delta, num_records) if privacy.is_private else None
+    return plan, () if warning is None else (warning,)
+
+
+def plan_signal(config: Config, plan: Plan, *, require: bool = False) -> Signal:
+    """What is heard of the teachers under a plan.
+
+    Raises:
+        ConfigError: nothing, and ``require``.
+    """
+    voting = config.voting
+    judge = require_signal if require else signal_of
+    share = voting.images_voted / voting.batch_size
+    return judge(voting.num_teachers, plan.noise_stddev, plan.mechanism.vote_threshold, share_voting=share)
+
+
 def plan_releases(config: Config, dim: int) -> Plan:
     """Work out noise and steps from the settings and the number of coordinates of an image.
+
+    Whether anything is heard of the teachers is another question: see :func:`check_plan`.
 
     Raises:
         ConfigError: settings that contradict each other; says which and what would fit.
@@ -65,36 +133,34 @@ def plan_releases(config: Config, dim: int) -> Plan:
     target = (privacy.epsilon, privacy.delta, privacy.accountant)
     require_releases(event, *target)
     num_steps = voting.num_steps if voting.num_steps is not None else _most_steps(event, config)
-    cost = _cost(event, num_steps, config)
-    if cost > privacy.epsilon:
+    price = cost(event, num_steps, config)
+    if price > privacy.epsilon:
         raise ConfigError(
-            f"num_steps = {num_steps} with noise_stddev = {stddev:g} costs epsilon {cost:.4g}, above "
+            f"num_steps = {num_steps} with noise_stddev = {stddev:g} costs epsilon {rounded_up(price)}, above "
             f"{privacy.epsilon:g}; use at most {_most_steps(event, config)} steps or more noise"
         )
     if privacy.score_noise is None:
         authorisation = Authorisation(*target, num_releases=num_steps, planned=event)
     else:  # the cost of exactly these steps and one score, with room for the last bit of a float
-        ceiling = min(privacy.epsilon, cost * (1 + 1e-9))
+        ceiling = min(privacy.epsilon, price * (1 + 1e-9))
         authorisation = Authorisation(ceiling, privacy.delta, privacy.accountant)
     return Plan(stddev, num_steps, event, authorisation, mechanism)
 
 
-def score_mechanism(config: Config) -> GaussianSum | None:
-    """What may release one count of right predictions; None where no room was left for it.
-
-    One record more, less or changed moves the count by at most 1, so ``group_size`` records by that many.
-    """
-    privacy = config.privacy
-    if privacy.score_noise is None or not privacy.is_private:
-        return None
-    return GaussianSum(float(privacy.group_size), privacy.score_noise, make_noise(privacy.noise))
-
-
-def _cost(event: GaussianEvent, num_steps: int, config: Config) -> float:
-    """Epsilon of the steps, and of the score if there is to be one."""
-    score = score_mechanism(config)
-    events = [times(event, num_steps), *([] if score is None else [score.event(1)])]
-    return Accountant(config.privacy.accountant).epsilon(events, config.privacy.delta)
+def mechanism_of(config: Config, stddev: float) -> TopAgg:
+    """TopAgg with these settings, for planning: its noise is a stand-in."""
+    voting = config.voting
+    kind = config.privacy.noise
+    key = None if config.privacy.insecure_seed is None or kind is NoiseKind.NONE else b"plan only"
+    return TopAgg(
+        voting.num_teachers,
+        voting.top_k,
+        stddev,
+        vote_threshold(voting, stddev),
+        make_noise(kind, key),
+        voting.images_per_teacher,
+        config.privacy.group_size,
+    )
 
 
 def _most_steps(event: GaussianEvent, config: Config) -> int:
@@ -103,7 +169,7 @@ def _most_steps(event: GaussianEvent, config: Config) -> int:
     low, high = 0, max_releases(event, privacy.epsilon, privacy.delta, privacy.accountant) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _cost(event, middle, config) <= privacy.epsilon:
+        if cost(event, middle, config) <= privacy.epsilon:
             low = middle
         else:
             high = middle
@@ -122,59 +188,16 @@ def _noise_for_steps(config: Config, dim: int) -> float:
         raise ConfigError(
             "noise_stddev and num_steps are both unset: give one of them, the budget decides the other"
         )
-    images = min(voting.batch_size, voting.images_per_teacher or voting.batch_size)
-    draft = GaussianEvent(
-        privacy.group_size * 2 * math.sqrt(voting.top_k * images),
-        1.0,
-        voting.batch_size * dim,
-        privacy.noise,
-        SLACK_BOUND,
-    )
-    target = (privacy.epsilon, privacy.delta, privacy.accountant)
     score = score_mechanism(config)
-    if score is not None and epsilon_for(score.event(1), 1, *target[1:]) > 0.9 * privacy.epsilon:
+    if score is not None and score_cost(score, config) > SCORE_SHARE * privacy.epsilon:
         raise ConfigError(
             f"score_noise = {score.noise_stddev:g}: one such score takes nearly all of epsilon "
             f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
         )
-    stddev = _tidy(noise_for(draft, voting.num_steps, *target))
-    while True:
+    stddev = least_noise(config, dim)
+    while stddev <= noise_limit(config):
         event = mechanism_of(config, stddev).event(voting.batch_size, dim)  # with the sampler's slack
-        if _cost(event, voting.num_steps, config) <= privacy.epsilon:
+        if cost(event, voting.num_steps, config) <= privacy.epsilon:
             return stddev
-        stddev = _tidy(stddev * 1.001)
-
-
-def _tidy(stddev: float) -> float:
-    """Rounded up to four significant digits.
-
-    >>> _tidy(4979.03)
-    4980.0
-    """
-    unit = 10.0 ** (math.floor(math.log10(stddev)) - 3)
-    return math.ceil(stddev / unit) * unit
-
-
-def _vote_threshold(voting: Voting, stddev: float) -> float:
-    """The threshold asked for, or the one that loses least under this noise (a twentieth of N without any)."""
-    if voting.vote_threshold is not None:
-        return voting.vote_threshold
-    if stddev == 0:
-        return 0.05
-    return best_threshold(voting.num_teachers, stddev)
-
-
-def mechanism_of(config: Config, stddev: float) -> TopAgg:
-    """TopAgg with these settings, for planning: its noise is a stand-in."""
-    voting = config.voting
-    kind = config.privacy.noise
-    key = None if config.privacy.insecure_seed is None or kind is NoiseKind.NONE else b"plan only"
-    return TopAgg(
-        voting.num_teachers,
-        voting.top_k,
-        stddev,
-        _vote_threshold(voting, stddev),
-        make_noise(kind, key),
-        voting.images_per_teacher,
-        config.privacy.group_size,
-    )
+        stddev = tidy(stddev * 1.001)
+    raise drowned(config, dim)

@@ -68,15 +68,18 @@ class Secrets:
 
 
 def require_private(folder: RunFolder) -> None:
-    """Refuse a run whose private side was purged.
+    """Refuse a run whose private side was purged, also where scores were kept there since.
 
     Raises:
         RunError: it cannot go on.
     """
-    if not folder.private.is_dir():
+    if not folder.secrets.is_file() and not folder.partition.is_file():
         raise RunError(
-            f"{folder.root}: its private/ is gone, so it cannot go on; sampling needs only release/"
+            f"{folder.root}: its private side is gone (purged?), so it cannot go on; sampling needs only release/"
         )
+    for path in (folder.secrets, folder.partition):
+        if not path.is_file():
+            raise RunError(f"{path}: is missing; the run cannot go on without it, restore the file")
 
 
 def fingerprint(data: LabelledImages) -> str:

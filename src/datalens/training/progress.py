@@ -14,11 +14,9 @@ class Progress:
         num_steps: generator steps planned.
         epsilon_spent: of the steps done.
         epsilon: authorised.
-        replayed: this step was released earlier and only caught up with.
     """
 
     step: int
     num_steps: int
     epsilon_spent: float
     epsilon: float
-    replayed: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datalens.errors import RunError
+from datalens.privacy.promises import RELEASE_FOLDER, UNFIT_RELEASE_FOLDER
 
 
 @dataclass(frozen=True)
@@ -14,19 +15,25 @@ class RunFolder:
     """Where the files of a run lie.
 
     ``release/`` is complete without ``private/``; nothing that saw un-noised votes, losses, teachers or a
-    score on people's data is written there.
+    score on people's data is written there. Where the run is not fit for publication (an insecure seed,
+    floating-point noise, or none), it is called ``release-NOT-FOR-PUBLICATION/`` instead.
+
+    Attributes:
+        root: holds both.
+        publishable: whether what is shared may be published, which decides the name.
     """
 
     root: Path
+    publishable: bool = True
 
     @classmethod
-    def create(cls, root: Path) -> RunFolder:
+    def create(cls, root: Path, *, publishable: bool = True) -> RunFolder:
         """Make a new run's folder, ``private/`` readable by its owner alone.
 
         Raises:
             RunError: the folder exists with something in it, or cannot be made.
         """
-        folder = cls(root)
+        folder = cls(root, publishable)
         try:
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
                 raise RunError(f"{root}: exists already; choose another --out, or resume that run")
@@ -43,12 +50,30 @@ class RunFolder:
         """An existing run's folder; ``private/`` may be gone.
 
         Raises:
-            RunError: there is no run in it.
+            RunError: there is no run in it, or two.
         """
-        folder = cls(root)
-        if not folder.config.is_file():
+        found = cls._found(root)
+        if not found:
             raise RunError(f"{root}: holds no run (no release/config.json); give the folder of a run")
-        return folder
+        if len(found) > 1:
+            names = " and ".join(folder.release.name for folder in found)
+            raise RunError(f"{root}: holds two runs ({names}); keep the one that belongs there")
+        return found[0]
+
+    @classmethod
+    def holds_run(cls, root: Path) -> bool:
+        """Whether there is a run in it."""
+        return bool(cls._found(root))
+
+    @classmethod
+    def _found(cls, root: Path) -> list[RunFolder]:
+        return [folder for folder in (cls(root), cls(root, publishable=False)) if folder.config.is_file()]
+
+    @classmethod
+    def shares(cls, root: Path, path: Path) -> bool:
+        """Whether a path lies in what the run in ``root`` shares, under either name."""
+        folders = [cls(root).release, cls(root, publishable=False).release]
+        return any(folder.resolve() in path.resolve().parents for folder in folders)
 
     def purge(self) -> bool:
         """Remove ``private/``; what is shared stays complete, but the run can never go on.
@@ -86,7 +111,7 @@ class RunFolder:
     @property
     def release(self) -> Path:
         """What may be shared."""
-        return self.root / "release"
+        return self.root / (RELEASE_FOLDER if self.publishable else UNFIT_RELEASE_FOLDER)
 
     @property
     def config(self) -> Path:

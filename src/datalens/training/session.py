@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from datalens.data.images import LabelledImages
-from datalens.errors import BudgetError, CheckpointError, RunError
+from datalens.errors import BudgetError, CheckpointError, PrivacyWarning, RunError
 from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
 from datalens.privacy.ledger import Ledger
@@ -29,6 +30,7 @@ from datalens.training.directions import DirectionLog, DirectionRecord
 from datalens.training.facts import PublicFacts, declared_records, read_facts
 from datalens.training.files import append_line, sweep, write_json
 from datalens.training.heads import note_head
+from datalens.training.plan import score_mechanism
 from datalens.training.private_files import (
     Secrets,
     fingerprint,
@@ -37,6 +39,7 @@ from datalens.training.private_files import (
     save_partition,
 )
 from datalens.training.progress import Progress
+from datalens.training.repeats import note_of_repeats, refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import (
     change_terms,
@@ -58,7 +61,7 @@ class Session:
         budget: what was authorised and spent.
         student: the generator in training.
         steps_done: generator steps done, replayed ones among them.
-        notes: lines for the owner, such as checkpoints passed over.
+        notes: lines for the owner, such as repeated records or checkpoints passed over; never shared.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Session:
     ) -> None:
         self.facts = facts
         self.folder = folder
-        self.notes: list[str] = []
+        self.notes = [*filter(None, [note_of_repeats(data, facts.config.privacy.group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
         self._ledger = ledger
@@ -82,9 +85,22 @@ class Session:
         self._run_id = str(ledger.header.get("run_id", ""))
         self._log = DirectionLog(folder.directions) if folder is not None else None
         self.records: list[DirectionRecord] = self._log.records if self._log is not None else []
+        try:
+            self._assemble(data, partition, private, changes)
+        except BaseException:
+            if self._log is not None:
+                self._log.close()
+            raise
+
+    def _assemble(
+        self, data: LabelledImages, partition: Partition, private: Streams, changes: Mapping[str, Any] | None
+    ) -> None:
+        facts, ledger, shared = self.facts, self._ledger, self._shared
         self.budget = Budget(ledger, shared=None if shared is None else shared.budget, run=self._run_id)
         if changes:
-            self.notes += filter(None, [change_terms(facts, self.budget, changes)])
+            self.notes += filter(
+                None, [change_terms(facts, self.budget, changes, None if shared is None else shared.budget)]
+            )
         self.plan = plan_in_force(facts, ledger, self.budget.authorisation)
         self._next_step = next_step(ledger.lines)
         self.student = Student(facts.student_plan, facts.streams, facts.config.performance.device)
@@ -103,7 +119,13 @@ class Session:
 
     @classmethod
     def begin(
-        cls, config: Config, data: LabelledImages, root: Path | None, budget_file: DatasetBudget | None = None
+        cls,
+        config: Config,
+        data: LabelledImages,
+        root: Path | None,
+        budget_file: DatasetBudget | None = None,
+        *,
+        signal_matters: bool = True,
     ) -> Session:
         """A new run; with ``root`` its folder is made, and removed again if the run cannot begin.
 
@@ -112,18 +134,26 @@ class Session:
             data: the sensitive records.
             root: a new folder, or None to keep everything in memory.
             budget_file: the data set's budget, open; charged before the run's own, and closed with the run.
+            signal_matters: False for an audit, which has few teachers and learns nothing from them.
 
         Raises:
             DataLensError: settings or data that do not fit; nothing is left behind.
+
+        Warns:
+            PrivacyWarning: a delta at which releasing a whole record would be allowed.
         """
-        facts, plan, partition, private = draw_run(config, data)
+        refuse_groups(data)
+        facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
+        for doubt in doubts:
+            warnings.warn(doubt, PrivacyWarning, stacklevel=3)
         header = ledger_header(facts, plan, partition, secrets.token_hex(16))
         if budget_file is not None:
-            budget_file.require(plan.event, plan.num_steps)
+            score = score_mechanism(config)
+            budget_file.require(plan.event, plan.num_steps, *([] if score is None else [score.event(1)]))
             header["dataset_budget"] = budget_file.to_json()
         if root is None:
             return cls(facts, data, partition, private, Ledger.in_memory(header), None, budget_file)
-        folder = RunFolder.create(root)
+        folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
         try:
             shared_path = None if budget_file is None else budget_file.path.absolute()
             Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
@@ -171,12 +201,16 @@ class Session:
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
             session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes)
-            session._catch_up(folder)
-            note_head(session._run_id, ledger.head)
         except BaseException:
             ledger.close()
             if shared is not None:
                 shared.close()
+            raise
+        try:
+            session._catch_up(folder)
+            note_head(session._run_id, ledger.head)
+        except BaseException:
+            session.close()
             raise
         return session
 
@@ -236,13 +270,12 @@ class Session:
     def _checkpoint_every(self) -> int:
         return self.facts.config.performance.checkpoint_every
 
-    def _progress(self, *, replayed: bool = False) -> Progress:
+    def _progress(self) -> Progress:
         return Progress(
             self.steps_done,
             self.plan.num_steps,
             self.budget.spent_epsilon(),
             self.budget.authorised_epsilon(),
-            replayed,
         )
 
     def _has_room(self) -> bool:

@@ -85,6 +85,9 @@ class DataLens:
 
         Raises:
             DataLensError: settings or data that do not fit; raised before anything is trained.
+
+        Warns:
+            PrivacyWarning: delta is not below one over the number of records.
         """
         if isinstance(images, LabelledImages):
             if labels is not None or classes is not None or value_range is not None:
@@ -189,7 +192,7 @@ class DataLens:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines for the owner of the run, such as checkpoints that were passed over on resume."""
+        """Lines for the owner of the run, such as repeated records, or checkpoints passed over on resume."""
         return self._notes
 
     @property
@@ -215,14 +218,14 @@ class DataLens:
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write what may be shared to ``folder/release``: generator, settings, ledger, directions,
-        certificate.
+        """Write what may be shared to ``folder/release`` (``folder/release-NOT-FOR-PUBLICATION`` where it
+        is unfit): generator, settings, ledger, directions, certificate.
 
         Raises:
             RunError: nothing was trained, or the folder exists with something in it.
         """
         self.generator  # noqa: B018  refuses before anything is made
-        target = RunFolder.create(Path(folder))
+        target = RunFolder.create(Path(folder), publishable=self.is_publishable)
         try:
             write_json(target.config, self.facts.to_json())
             lines = b"".join(line.encode() for line in self.ledger.lines)

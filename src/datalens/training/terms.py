@@ -14,15 +14,16 @@ from typing import Any
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.mechanisms.topagg import TopAgg
 from datalens.privacy.budget import Authorisation, Budget
-from datalens.privacy.ledger import Ledger, LedgerLine
+from datalens.privacy.events import Event, compact, times
+from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
+from datalens.privacy.wording import rounded_up
 from datalens.teachers.partition import Partition
 from datalens.training.config import Config
 from datalens.training.facts import PublicFacts
-from datalens.training.plan import Plan, mechanism_of
+from datalens.training.plan import Plan, mechanism_of, score_mechanism, vote_threshold
 from datalens.version import __version__
 
 CHANGEABLE = ("epsilon", "noise_stddev", "top_k", "vote_threshold", "num_steps")
-SETTINGS_LINE = "settings"
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,18 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: 
             "num_steps": plan.num_steps,
         },
         "score_noise": privacy.score_noise,
+        "planned_events": [event.to_json() for event in _planned_events(facts.config, plan)],
         "publishable": privacy.is_publishable,
         "data": facts.data_name,
     }
+
+
+def _planned_events(config: Config, plan: Plan) -> list[Event]:
+    """All releases that are planned, where the authorisation is a ceiling and does not name them itself."""
+    if plan.authorisation.planned is not None or not plan.authorisation.is_private:
+        return []
+    score = score_mechanism(config)
+    return [times(plan.event, plan.num_steps), *([] if score is None else [score.event(1)])]
 
 
 def terms_in_force(ledger: Ledger) -> Terms:
@@ -93,7 +103,7 @@ def terms_in_force(ledger: Ledger) -> Terms:
         LedgerError: they are not there.
     """
     bodies = [ledger.header.get("mechanism")]
-    bodies += [line.body for line in ledger.lines if line.kind == SETTINGS_LINE]
+    bodies += [line.body for line in ledger.lines if line.kind == LineKind.SETTINGS]
     match bodies[-1]:
         case {
             "top_k": int(top_k),
@@ -113,17 +123,21 @@ def plan_in_force(facts: PublicFacts, ledger: Ledger, authorisation: Authorisati
     return Plan(terms.noise_stddev, terms.num_steps, event, authorisation, mechanism)
 
 
-def change_terms(facts: PublicFacts, budget: Budget, changes: Mapping[str, Any]) -> str | None:
+def change_terms(
+    facts: PublicFacts, budget: Budget, changes: Mapping[str, Any], shared: Budget | None = None
+) -> str | None:
     """Put other settings in force from the next step on, and record them; what was charged stays charged.
 
     A higher epsilon is a new authorisation, recorded as decided after looking if anything was released: the
     proof does not cover it. Where epsilon rises and the number of steps is not given, the run goes on for as
-    many steps as fit.
+    many steps as fit. Where noise changes, a threshold that was nobody's choice follows it. Room that was left
+    for a score stays.
 
     Args:
         facts: of the run.
         budget: of the run, with its ledger.
         changes: some of CHANGEABLE, by name.
+        shared: the data set's budget, if there is one.
 
     Returns:
         One line that says what changed, or None.
@@ -139,9 +153,13 @@ def change_terms(facts: PublicFacts, budget: Budget, changes: Mapping[str, Any])
             )
     ledger, before = budget.ledger, terms_in_force(budget.ledger)
     epsilon = given.pop("epsilon", None)
+    checked = facts.config.replace(voting=given, privacy={} if epsilon is None else {"epsilon": epsilon})
+    epsilon = None if epsilon is None else checked.privacy.epsilon
     if epsilon == budget.authorisation.epsilon:
         epsilon = None
-    wanted = replace(before, **{name: type(getattr(before, name))(value) for name, value in given.items()})
+    wanted = replace(before, **{name: getattr(checked.voting, name) for name in given})
+    if "noise_stddev" in given and "vote_threshold" not in given:
+        wanted = replace(wanted, vote_threshold=_following_threshold(facts.config, before, wanted))
     event = wanted.mechanism(facts.config).event(facts.config.voting.batch_size, facts.dim)
     if epsilon is None and wanted == before:
         return None
@@ -152,7 +170,7 @@ def change_terms(facts: PublicFacts, budget: Budget, changes: Mapping[str, Any])
             )
         room = max(0, wanted.num_steps - next_step(ledger.lines))
     else:
-        room = _room(budget, epsilon, event)
+        room = _room(budget, shared, epsilon, event, _reserved(facts.config, ledger.lines))
     start = next_step(ledger.lines)
     if "num_steps" in given and not start <= wanted.num_steps <= start + room:
         raise ConfigError(
@@ -163,17 +181,25 @@ def change_terms(facts: PublicFacts, budget: Budget, changes: Mapping[str, Any])
         most = start + room
         wanted = replace(wanted, num_steps=most if epsilon is not None else min(wanted.num_steps, most))
     if epsilon is not None:
-        raised = replace(budget.authorisation, epsilon=float(epsilon), num_releases=None, planned=None)
+        raised = replace(budget.authorisation, epsilon=epsilon, num_releases=None, planned=None)
         budget.authorise(raised, "changed when the run was resumed")
     if wanted != before:
         body = {"from_step": start, "decided_after_release": bool(ledger.events()), **asdict(wanted)}
-        ledger.append(SETTINGS_LINE, body)
+        ledger.append(LineKind.SETTINGS, body)
     changed = [
         f"{name} {value:g}" for name, value in asdict(wanted).items() if value != getattr(before, name)
     ]
     if epsilon is not None:
         changed.insert(0, f"epsilon {epsilon:g} (decided after looking: not covered by the proof)")
     return f"from step {start} on: {', '.join(changed)}"
+
+
+def _following_threshold(config: Config, before: Terms, wanted: Terms) -> float:
+    """The threshold that suits the new noise, where the one in force was solved for the old and not chosen."""
+    voting = config.voting
+    if voting.vote_threshold is None and before.vote_threshold == vote_threshold(voting, before.noise_stddev):
+        return vote_threshold(voting, wanted.noise_stddev)
+    return before.vote_threshold
 
 
 def next_step(lines: Iterable[LedgerLine]) -> int:
@@ -186,9 +212,9 @@ def next_step(lines: Iterable[LedgerLine]) -> int:
     """
     step = 0
     for line in lines:
-        if line.kind == "recovered":
+        if line.kind == LineKind.RECOVERED:
             step += 1
-        elif line.kind == "release" and is_step(line):
+        elif line.kind == LineKind.RELEASE and is_step(line):
             step = max(step, step_of(line) + 1)
     return step
 
@@ -211,17 +237,39 @@ def step_of(line: LedgerLine) -> int:
     raise LedgerError(f"ledger line {line.index} does not say which step it charged; restore the ledger")
 
 
-def _room(budget: Budget, epsilon: float | None, event: Any) -> int:
-    """How many releases fit, under another ceiling if one is given; nothing is recorded."""
-    if epsilon is None:
-        return budget.remaining_releases(event)
-    raised = replace(budget.authorisation, epsilon=float(epsilon), num_releases=None, planned=None)
-    trial = Ledger.in_memory({"authorisation": raised.to_json()})
-    for charged in budget.ledger.events():
+def _room(
+    budget: Budget, shared: Budget | None, epsilon: float | None, event: Event, reserved: Event | None
+) -> int:
+    """How many releases fit, under another ceiling if one is given, and under the data set's; none is recorded.
+
+    Args:
+        budget: of the run.
+        shared: of the data set.
+        epsilon: the new ceiling, or None.
+        event: the release.
+        reserved: what must fit besides.
+    """
+    authorisation = budget.authorisation
+    if epsilon is not None:
+        authorisation = replace(authorisation, epsilon=epsilon, num_releases=None, planned=None)
+        if budget.spent_epsilon() > epsilon:
+            raise BudgetError(
+                f"epsilon = {epsilon:g}: {rounded_up(budget.spent_epsilon())} is spent already; choose a larger one"
+            )
+    room = _room_beside(budget, authorisation, event, reserved)
+    return room if shared is None else min(room, _room_beside(shared, shared.authorisation, event, reserved))
+
+
+def _room_beside(budget: Budget, authorisation: Authorisation, event: Event, reserved: Event | None) -> int:
+    trial = Ledger.in_memory({"authorisation": authorisation.to_json()})
+    for charged in (*compact(budget.ledger.events()), *([] if reserved is None else [reserved])):
         trial.charge(charged)
-    probe = Budget(trial)
-    if probe.spent_epsilon() > raised.epsilon:
-        raise BudgetError(
-            f"epsilon = {epsilon:g}: {probe.spent_epsilon():.4g} is spent already; choose a larger one"
-        )
-    return probe.remaining_releases(event)
+    return Budget(trial).remaining_releases(event)
+
+
+def _reserved(config: Config, lines: Iterable[LedgerLine]) -> Event | None:
+    """The score that the budget must still leave room for."""
+    score = score_mechanism(config)
+    if score is None or any(line.kind == LineKind.RELEASE and not is_step(line) for line in lines):
+        return None
+    return score.event(1)

@@ -1,0 +1,133 @@
+"""``config.json`` and the ledger's first line once more: are they about one run, and does that run make sense?
+
+What follows from a setting is worked out again here, so that a first line that was written anew, with all hashes
+right, is still found to claim what the settings do not give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from datalens.audit.ledger_reader import Entry
+from datalens.audit.second_certificate import authorisations_again
+from datalens.privacy import promises
+
+CONFIG, LEDGER = "config.json", "ledger.jsonl"
+SECURE_NOISE = ("rounded-gaussian", "discrete-gaussian")
+Json = Mapping[str, Any]
+
+
+def setting_differences(entries: Sequence[Entry], config: Json, folder_name: str) -> Iterator[str]:
+    """One line for each thing that ledger, settings and the folder's name do not agree on."""
+    header, privacy = entries[0].body, config["config"]["privacy"]
+    yield from _mechanism(header["mechanism"], config)
+    yield from _partition(header["mechanism"], config["config"]["voting"])
+    yield from _claims(header, config)
+    fit = _is_fit(privacy)
+    if folder_name != (promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER):
+        yield f"the folder is called {folder_name}, but {CONFIG} is of a run {'' if fit else 'not '}fit to publish"
+    said = authorisations_again(entries)[0][1]
+    if (said["delta"], said["accountant"]) != (privacy["delta"], privacy["accountant"]):
+        yield f"{CONFIG} and {LEDGER} differ in delta or accountant"
+    yield from _plan(header, said, privacy)
+
+
+def step_charge(mechanism: Json) -> tuple[float, float, int]:
+    """Sensitivity, noise and coordinates of one step of TopAgg."""
+    batch = mechanism["batch_size"]
+    images = min(batch, mechanism["images_per_teacher"] or batch)
+    sensitivity = mechanism["group_size"] * 2 * math.sqrt(mechanism["top_k"] * images)
+    return sensitivity, mechanism["noise_stddev"], batch * mechanism["coordinates"]
+
+
+def score_charge(header: Json) -> tuple[float, float, int]:
+    """The same of one count of right predictions."""
+    return float(header["mechanism"]["group_size"]), header["score_noise"], 1
+
+
+def is_charge(event: Json, charge: tuple[float, float, int]) -> bool:
+    """Whether an event says these three numbers."""
+    said = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
+    return all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(charge, said, strict=True))
+
+
+def _mechanism(mechanism: Json, config: Json) -> Iterator[str]:
+    voting, privacy = config["config"]["voting"], config["config"]["privacy"]
+    pairs = {
+        "name": "topagg",
+        "num_teachers": voting["num_teachers"],
+        "top_k": voting["top_k"],
+        "batch_size": voting["batch_size"],
+        "images_per_teacher": voting.get("images_per_teacher"),
+        "group_size": privacy.get("group_size", 1),
+        "noise": privacy["noise"],
+        "num_records": config["num_records"],
+        "noise_stddev": config["noise_stddev"],
+        "num_steps": config["num_steps"],
+        "coordinates": math.prod(config["image_shape"]),
+    }
+    asked = {"vote_threshold": voting.get("vote_threshold"), "num_steps": voting.get("num_steps")}
+    asked["noise_stddev"] = voting.get("noise_stddev")
+    for name, value in [
+        *pairs.items(),
+        *((name, value) for name, value in asked.items() if value is not None),
+    ]:
+        if mechanism.get(name) != value:
+            yield f"{CONFIG} says {name} {value!r:.40}, {LEDGER} says {mechanism.get(name)!r:.40}"
+
+
+def _partition(mechanism: Json, voting: Json) -> Iterator[str]:
+    """Every slot of every teacher is one of the public number of slots, and no teacher has more than it may."""
+    teachers, size, records = (mechanism[name] for name in ("num_teachers", "shard_size", "num_records"))
+    asked = voting.get("shard_size")
+    expected = records // teachers if asked is None else asked
+    if size != expected:
+        yield f"{LEDGER} says shard_size {size!r:.40}, {CONFIG} gives {expected!r:.40}"
+    if teachers * size > records:
+        yield f"{LEDGER}: {teachers} teachers of {size} slots do not fit into {records} records without sharing any"
+
+
+def _claims(header: Json, config: Json) -> Iterator[str]:
+    """What the first line says of itself, against the settings that decide it."""
+    privacy = config["config"]["privacy"]
+    insecure = privacy.get("insecure_seed") is not None
+    pairs = {
+        "adjacency": promises.BLANKED if insecure else promises.ADD_OR_REMOVE,
+        "publishable": _is_fit(privacy),
+        "score_noise": privacy.get("score_noise"),
+        "data": config["data"],
+        "method": "datalens",
+    }
+    for name, value in pairs.items():
+        if header.get(name) != value:
+            yield f"{LEDGER} says {name} {header.get(name)!r:.40}, {CONFIG} gives {value!r:.40}"
+
+
+def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
+    """What was authorised is within the settings, and what was planned is what the mechanism does."""
+    if (said["epsilon"] is None) is not (privacy["noise"] == "none"):
+        yield f"{LEDGER}: authorises {said['epsilon']!r:.40} with noise {privacy['noise']!r:.40}"
+    elif said["epsilon"] is not None and said["epsilon"] > privacy["epsilon"]:
+        yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40}, {CONFIG} says {privacy['epsilon']!r:.40}"
+    mechanism, planned = header["mechanism"], list(header.get("planned_events") or [])
+    steps, scores = planned[:1], planned[1:]
+    if said.get("planned") is not None:
+        if said["num_releases"] != mechanism["num_steps"] or said["planned"]["count"] != 1 or planned:
+            yield f"{LEDGER}: plans another number of releases than the {mechanism['num_steps']} steps"
+        steps = [said["planned"]]
+    elif steps and steps[0]["count"] != mechanism["num_steps"]:
+        yield f"{LEDGER}: plans {steps[0]['count']!r:.40} releases, but {mechanism['num_steps']} steps"
+    if not all(is_charge(event, step_charge(mechanism)) for event in steps):
+        yield f"{LEDGER}: what was planned is not what the mechanism costs"
+    if planned and len(scores) != (header.get("score_noise") is not None):
+        yield f"{LEDGER}: plans {len(scores)} scores with score_noise {header.get('score_noise')!r:.40}"
+    elif not all(is_charge(event, score_charge(header)) and event["count"] == 1 for event in scores):
+        yield f"{LEDGER}: the score that was planned is not what it costs"
+    if any(event["noise"] != mechanism["noise"] for event in planned + steps):
+        yield f"{LEDGER}: plans another noise than the mechanism's"
+
+
+def _is_fit(privacy: Json) -> bool:
+    return privacy["noise"] in SECURE_NOISE and privacy.get("insecure_seed") is None

@@ -1,0 +1,172 @@
+"""How much noise and how small an epsilon settings allow: solved from public numbers, no table built. No data."""
+
+from __future__ import annotations
+
+import math
+
+from datalens.errors import ConfigError
+from datalens.mechanisms.gaussian_sum import GaussianSum
+from datalens.noise import make_noise
+from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.calibration import epsilon_for, noise_for
+from datalens.privacy.events import GaussianEvent, NoiseKind, times
+from datalens.privacy.sensitivity import topagg_sensitivity
+from datalens.privacy.signal import best_threshold, signal_of
+from datalens.privacy.wording import rounded_up
+from datalens.training.config import Config, Voting
+
+SCORE_SHARE = 0.9
+"""A score may take so much of epsilon; the steps need the rest."""
+_ANY_DIM = 2**20
+"""Coordinates to reckon with where images are not known yet; they matter to the sampler's slack alone."""
+_UNTABULATED_LIMIT = 1e9
+_SPARE_NOISE = 1.01
+"""What rounding may add to the least noise."""
+
+
+def least_epsilon(config: Config, dim: int = _ANY_DIM) -> float | None:
+    """The smallest epsilon at which these settings, with that epsilon instead of theirs, make a plan.
+
+    Where the noise is given, it pays for the steps asked for, or one. Where it is free, it pays for them with
+    the most noise that the sampler has and that leaves a signal.
+
+    Returns:
+        None where no epsilon helps, or none is needed.
+    """
+    voting, privacy = config.voting, config.privacy
+    if not privacy.is_private:
+        return None
+    score = score_mechanism(config)
+    if voting.noise_stddev is not None:
+        if not is_heard(config, voting.noise_stddev):
+            return None
+        return cost(_draft(config, dim, voting.noise_stddev), voting.num_steps or 1, config)
+    most = _most_noise(config)
+    if voting.num_steps is None or most is None:
+        return None
+    least = cost(_draft(config, dim, most / _SPARE_NOISE), voting.num_steps, config)
+    if score is None:
+        return least
+    return max(least, score_cost(score, config) / SCORE_SHARE)
+
+
+def score_mechanism(config: Config) -> GaussianSum | None:
+    """What may release one count of right predictions; None where no room was left for it.
+
+    One record more, less or changed moves the count by at most 1, so ``group_size`` records by that many.
+    """
+    privacy = config.privacy
+    if privacy.score_noise is None or not privacy.is_private:
+        return None
+    return GaussianSum(float(privacy.group_size), privacy.score_noise, make_noise(privacy.noise))
+
+
+def vote_threshold(voting: Voting, stddev: float) -> float:
+    """The threshold asked for, or the one that loses least under this noise (a twentieth of N without any)."""
+    if voting.vote_threshold is not None:
+        return voting.vote_threshold
+    if stddev == 0:
+        return 0.05
+    return best_threshold(voting.num_teachers, stddev)
+
+
+def cost(event: GaussianEvent, num_steps: int, config: Config) -> float:
+    """Epsilon of the steps, and of the score if there is to be one."""
+    score = score_mechanism(config)
+    events = [times(event, num_steps), *([] if score is None else [score.event(1)])]
+    return Accountant(config.privacy.accountant).epsilon(events, config.privacy.delta)
+
+
+def score_cost(score: GaussianSum, config: Config) -> float:
+    """Epsilon of one score alone."""
+    return epsilon_for(score.event(1), 1, config.privacy.delta, config.privacy.accountant)
+
+
+def least_noise(config: Config, dim: int) -> float:
+    """The smallest tidy noise with which the steps alone fit, infinite where the sampler has not so much."""
+    voting, privacy = config.voting, config.privacy
+    target = (privacy.epsilon, privacy.delta, privacy.accountant)
+    num_steps = voting.num_steps or 1
+    if epsilon_for(_draft(config, dim, noise_limit(config)), num_steps, *target[1:]) > privacy.epsilon:
+        return math.inf
+    if privacy.noise is not NoiseKind.ROUNDED:
+        return tidy(noise_for(_draft(config, dim, 1.0), num_steps, *target))
+    if epsilon_for(_draft(config, dim, MIN_STDDEV), num_steps, *target[1:]) <= privacy.epsilon:
+        return MIN_STDDEV
+    return max(MIN_STDDEV, tidy(noise_for(_draft(config, dim, 1.0), num_steps, *target)))
+
+
+def _draft(config: Config, dim: int, stddev: float) -> GaussianEvent:
+    """A step's event with the largest slack that the sampler has at any noise: no table need be built."""
+    voting, privacy = config.voting, config.privacy
+    sensitivity = topagg_sensitivity(voting.top_k, voting.images_voted, privacy.group_size)
+    return GaussianEvent(sensitivity, stddev, voting.batch_size * dim, privacy.noise, SLACK_BOUND)
+
+
+def noise_limit(config: Config) -> float:
+    """The most noise that there is."""
+    return MAX_STDDEV if config.privacy.noise is NoiseKind.ROUNDED else _UNTABULATED_LIMIT
+
+
+def is_heard(config: Config, stddev: float) -> bool:
+    """Whether unanimous teachers are heard through so much noise."""
+    voting = config.voting
+    if not math.isfinite(stddev):
+        return False
+    signal = signal_of(
+        voting.num_teachers,
+        stddev,
+        vote_threshold(voting, stddev),
+        share_voting=voting.images_voted / voting.batch_size,
+    )
+    return not signal.is_hopeless
+
+
+def _most_noise(config: Config) -> float | None:
+    """The most noise, to one part in a million, through which the teachers are heard; None if through none.
+
+    A threshold above all votes is reached with the help of noise only, so less noise need not be better: the
+    search goes from much noise to little.
+    """
+    high = min(noise_limit(config), 16.0 * config.voting.num_teachers)  # beyond that nothing is heard
+    if is_heard(config, high):
+        return high
+    low = high / 1.05
+    while not is_heard(config, low):
+        low, high = low / 1.05, low
+        if low < MIN_STDDEV:
+            return None
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        if is_heard(config, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def drowned(config: Config, dim: int) -> ConfigError:
+    """The refusal of a plan whose noise hides all votes: what would help, and the smallest epsilon that does."""
+    voting, privacy = config.voting, config.privacy
+    least = least_epsilon(config, dim)
+    remedy = "a smaller top_k or batch, fewer steps, or more teachers"
+    if least is not None:
+        remedy = f"epsilon {rounded_up(least)} or more, {remedy}"
+    elif voting.vote_threshold is not None:
+        remedy = f"a vote_threshold below {voting.vote_threshold:g}, or more teachers"
+    steps = f"{voting.num_steps} step" + "s" * (voting.num_steps != 1)
+    return ConfigError(
+        f"epsilon = {privacy.epsilon:g} leaves no signal of {voting.num_teachers} teachers in {steps} (even "
+        f"where all of them agree, noise decides); use {remedy}"
+    )
+
+
+def tidy(stddev: float) -> float:
+    """Rounded up to four significant digits.
+
+    >>> tidy(4979.03)
+    4980.0
+    """
+    unit = 10.0 ** (math.floor(math.log10(stddev)) - 3)
+    return math.ceil(stddev / unit) * unit

@@ -1,0 +1,37 @@
+"""Several records of one person: what is seen of it in the data, said to the owner alone."""
+
+from __future__ import annotations
+
+from datalens.data.duplicates import find_exact_duplicates
+from datalens.data.images import LabelledImages
+from datalens.errors import ConfigError
+
+
+def refuse_groups(data: LabelledImages) -> None:
+    """Refuse data that say which records are one person's: slots are drawn for records, not for persons.
+
+    Raises:
+        ConfigError: names the remedy.
+    """
+    if data.group_ids is not None:
+        raise ConfigError(
+            f"{data.name}: its records come in groups (group_ids), which are not kept together yet; leave them out "
+            "and give --group-size (privacy.group_size) the most records that one person has"
+        )
+
+
+def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
+    """One line about images that occur more often than ``group_size`` times, or None. Private: it counts records.
+
+    Copies of one record sit with several teachers, and all of them may change their votes: c copies cost as
+    much as c records of one person.
+    """
+    report = find_exact_duplicates(data.images)
+    if report.largest_group <= group_size:
+        return None
+    return (
+        f"{data.name}: {report.num_extra} of {report.num_records} images repeat another exactly ({report.num_copied} "
+        f"different ones, the most frequent {report.largest_group} times), and copies reach several teachers; "
+        f"the guarantee covers {group_size} of them: remove the copies, or give --group-size "
+        f"{report.largest_group} where they are one person's"
+    )
