@@ -29,9 +29,10 @@ def facts() -> PublicFacts:
         "vote_threshold": 0.0,
     }
     config = config_to_audit(
-        privacy__epsilon=1.0, **{f"voting__{name}": value for name, value in voting.items()}
+        privacy__epsilon=0.1, **{f"voting__{name}": value for name, value in voting.items()}
     )
-    return Session.begin(config, draw_shapes(NUM_TEACHERS), None).facts
+    # noise that drowns the teachers, so that few canaries show a thousandth of it
+    return Session.begin(config, draw_shapes(NUM_TEACHERS), None, signal_matters=False).facts
 
 
 def test_sound_training_keeps_its_canaries(facts: PublicFacts) -> None:
@@ -39,7 +40,7 @@ def test_sound_training_keeps_its_canaries(facts: PublicFacts) -> None:
     assert finding.passed
     assert finding.private
     assert finding.numbers["canaries"] == NUM_TEACHERS
-    assert finding.numbers["claimed"] <= 1.0
+    assert finding.numbers["claimed"] <= 0.1
     assert 0 <= finding.numbers["epsilon"] < finding.numbers["largest"]
 
 
@@ -49,7 +50,7 @@ def test_training_without_its_noise_is_caught(facts: PublicFacts) -> None:
 
     finding = audit_twin(facts, draw_shapes(100), alter=broken)
     assert not finding.passed
-    assert finding.numbers["epsilon"] > 1.2
+    assert finding.numbers["epsilon"] > 0.2
 
 
 def test_coins_are_fair_and_fresh() -> None:

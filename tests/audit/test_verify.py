@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import copy, train
+from small_runs import copy, small_data, train
 
+from datalens import DataLens
 from datalens.audit.second_curves import epsilon_again
 from datalens.audit.verify import verify_run
 from datalens.errors import RunError
+from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.data_card import data_card
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
 from datalens.training.directions import MAGIC
 from datalens.training.heads import heads_file
@@ -30,6 +33,13 @@ SOURCES = Path(__file__).parents[2] / "src" / "datalens"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("verify") / "run"
     train(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("scored") / "run"
+    train(root, privacy__score_noise=30.0)
     return root
 
 
@@ -59,11 +69,11 @@ def test_unfit_runs_agree_and_say_so(tmp_path: Path, noise: str) -> None:
 
 
 def test_groups_and_other_accountants_agree(tmp_path: Path) -> None:
-    train(tmp_path / "run", privacy__group_size=3, privacy__accountant="rdp")
+    train(tmp_path / "run", privacy__group_size=3, privacy__accountant="rdp", privacy__epsilon=9.0)
     found = verify_run(tmp_path / "run")
     assert found.differences == []
     guarantee = found.certificate["guarantee"]
-    assert guarantee["epsilon_for_one_record"] < guarantee["epsilon"] <= 2.0
+    assert guarantee["epsilon_for_one_record"] < guarantee["epsilon"] <= 9.0
     assert guarantee["group_size"] == 3
 
 
@@ -128,6 +138,10 @@ def _set_event(name: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
     return change
 
 
+def _header(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    return _rechained(lambda lines: change(lines[0]["body"]))
+
+
 def _raise_ceiling(lines: list[dict[str, Any]]) -> None:
     lines[0]["body"]["authorisation"] |= {"epsilon": 1.0, "num_releases": None, "planned": None}
 
@@ -167,6 +181,20 @@ def _raise_ceiling(lines: list[dict[str, Any]]) -> None:
         (_rechained(lambda lines: lines.pop(-1)), "pays for step 7"),
         (_rechained(lambda lines: lines.insert(3, lines[2])), "charged twice"),
         (_rechained(lambda lines: lines[0]["body"].pop("authorisation")), "authorises nothing"),
+        (_header(lambda h: h.update(adjacency="one-record-blanked")), "says adjacency"),
+        (_header(lambda h: h.update(publishable=False)), "says publishable"),
+        (_header(lambda h: h.update(data="other")), "says data"),
+        (_header(lambda h: h.update(score_noise=5.0)), "says score_noise"),
+        (_header(lambda h: h["mechanism"].update(shard_size=1000)), "says shard_size 1000"),
+        (_header(lambda h: h["mechanism"].update(shard_size=7)), "10 teachers of 7 slots do not fit into 60"),
+        (_header(lambda h: h["mechanism"].update(shard_size=5)), "says shard_size 5"),
+        (_header(lambda h: h["mechanism"].update(num_records=10**6)), "says num_records 60"),
+        (_header(lambda h: h["mechanism"].update(name="magic")), "says name"),
+        (_header(lambda h: h["authorisation"].update(epsilon=3.0)), "authorises epsilon 3.0"),
+        (_header(lambda h: h["authorisation"].update(num_releases=9)), "plans another number"),
+        (_header(lambda h: h["authorisation"]["planned"].update(coordinates=3)), "what was planned is not"),
+        (_header(lambda h: h["authorisation"]["planned"].update(noise="discrete-gaussian")), "plans another noise"),
+        (lambda release: release.rename(release.with_name("release-NOT-FOR-PUBLICATION")), "folder is called"),
     ],
 )  # fmt: skip
 def test_every_change_is_found_and_named(run: Path, tamper: Callable[[Path], None], words: str) -> None:
@@ -174,6 +202,59 @@ def test_every_change_is_found_and_named(run: Path, tamper: Callable[[Path], Non
     found = verify_run(run)
     assert any(words in text for text in found.differences), found.differences
     assert all("\n" not in text for text in found.differences)
+
+
+FORGED = {"adjacency": "add-or-remove-one", "publishable": True, "data": "other"}
+
+
+def test_an_insecure_run_that_claims_to_be_secure_is_named_in_all_it_claims(tmp_path: Path) -> None:
+    """Its first line is written anew, all hashes and the certificate with it, and the folder renamed."""
+    train(tmp_path / "run", privacy__insecure_seed=3)
+    heads_file().unlink(missing_ok=True)
+    unfit = tmp_path / "run" / "release-NOT-FOR-PUBLICATION"
+
+    def forge(header: dict[str, Any]) -> None:
+        header.update(FORGED)
+        header["mechanism"]["shard_size"] = 1000
+
+    _header(forge)(unfit)
+    release = unfit.rename(tmp_path / "run" / "release")
+    expected = verify_run(tmp_path / "run").certificate
+    (release / "certificate.json").write_text(json.dumps(expected))
+    (release / "README.md").write_text(data_card(expected))
+    differences = verify_run(tmp_path / "run").differences
+    for name in FORGED:
+        assert any(f"says {name} " in text for text in differences), (name, differences)
+    for words in ("says shard_size 1000", "do not fit into 60 records", "the folder is called release"):
+        assert any(words in text for text in differences), (words, differences)
+
+
+def test_the_size_of_a_shard_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    train(tmp_path / "run", voting__shard_size=4)
+    assert verify_run(tmp_path / "run").agrees
+    _header(lambda header: header["mechanism"].update(shard_size=6))(tmp_path / "run" / "release")
+    heads_file().unlink(missing_ok=True)
+    assert any("says shard_size 6" in text for text in verify_run(tmp_path / "run").differences)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda header: header["planned_events"][0].update(count=3), "plans 3 releases, but 8 steps"),
+        (lambda header: header["planned_events"][0].update(sensitivity=1.0), "what was planned is not"),
+        (lambda header: header["planned_events"][1].update(noise_stddev=1e9), "the score that was planned"),
+        (lambda header: header["planned_events"].pop(), "plans 0 scores"),
+        (lambda header: header["planned_events"][1].update(noise="none"), "plans another noise"),
+    ],
+)
+def test_a_plan_with_a_score_agrees_and_a_forged_one_does_not(
+    scored: Path, tmp_path: Path, change: Callable[[dict[str, Any]], Any], words: str
+) -> None:
+    root = copy(scored, tmp_path / "run")
+    assert verify_run(root).agrees
+    heads_file().unlink(missing_ok=True)
+    _header(change)(root / "release")
+    assert any(words in text for text in verify_run(root).differences), verify_run(root).differences
 
 
 @pytest.mark.parametrize("name", ["certificate.json", "README.md", "generator.safetensors", "directions.bin"])
@@ -208,7 +289,14 @@ def test_on_another_platform_the_replay_keeps_a_tolerance(run: Path) -> None:
 
 def test_verification_imports_none_of_what_it_checks() -> None:
     forbidden = {"ledger", "budget", "accountant", "gaussian", "certificate", "calibration"}
-    for name in ("verify", "ledger_reader", "second_curves", "second_certificate", "direction_reader"):
+    for name in (
+        "verify",
+        "ledger_reader",
+        "second_curves",
+        "second_certificate",
+        "second_settings",
+        "direction_reader",
+    ):
         for node in ast.walk(ast.parse((SOURCES / "audit" / f"{name}.py").read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("datalens.privacy"):
                 words = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
@@ -234,6 +322,33 @@ def test_the_command_exits_with_1_on_a_difference(run: Path, capsys: pytest.Capt
     assert main(["verify", str(run), "--json", str(run / "out.json")]) == 1
     assert "NOT VERIFIED: 1 difference" in capsys.readouterr().out
     assert json.loads((run / "out.json").read_text())["agrees"] is False
+
+
+def test_what_is_not_proved_or_not_fit_is_said_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from datalens.cli.main import main
+
+    train(tmp_path / "raised", steps=2)
+    DataLens.resume(tmp_path / "raised", small_data(), changes={"epsilon": 5.0})
+    train(tmp_path / "seeded", privacy__insecure_seed=3)
+    for name, last in (
+        ("raised", "verified, NOT PROVED: epsilon 5 "),
+        ("seeded", "verified, NOT FIT FOR PUBLICATION: epsilon "),
+    ):
+        capsys.readouterr()
+        assert main(["verify", str(tmp_path / name), "--quiet"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[-1].startswith(last)
+        assert any(promises.RAISED_TEXT in line for line in out) is (name == "raised")
+
+
+def test_a_folder_with_two_runs_is_refused(run: Path) -> None:
+    shutil.copytree(run / "release", run / "release-NOT-FOR-PUBLICATION")
+    with pytest.raises(RunError, match="two runs"):
+        verify_run(run)
+    with pytest.raises(RunError, match="two runs"):
+        DataLens.load(run)
 
 
 def test_sampling_needs_only_release(run: Path) -> None:

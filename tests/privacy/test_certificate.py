@@ -16,7 +16,7 @@ from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
 from datalens.privacy.data_dependent import DataDependentCost
-from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.events import GaussianEvent, NoiseKind, times
 from datalens.privacy.ledger import Ledger
 
 EVENT = GaussianEvent(4.0, 40.0, 10)
@@ -131,8 +131,11 @@ def test_what_is_not_fit_for_publication_says_so_everywhere(
     tmp_path: Path, changes: dict[str, Any], reasons: list[str]
 ) -> None:
     train(tmp_path / "run", steps=1, **changes)
-    certificate = json.loads((tmp_path / "run" / "release" / "certificate.json").read_text())
-    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    name = "release-NOT-FOR-PUBLICATION" if reasons else "release"
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["private", name]
+    certificate = json.loads((tmp_path / "run" / name / "certificate.json").read_text())
+    page = (tmp_path / "run" / name / "README.md").read_text()
+    assert f"folder `{name}`" in page
     assert certificate["not_fit_because"] == reasons
     assert certificate["fit_for_publication"] is (not reasons)
     assert ("NOT FIT FOR PUBLICATION" in page) is bool(reasons)
@@ -159,6 +162,42 @@ def test_discrete_noise_is_said_to_be_charged_by_rdp() -> None:
         "exact",
         "rdp",
     )
+
+
+def test_where_only_a_ceiling_is_known_the_others_speak_of_what_was_spent() -> None:
+    ledger, budget = _ledger(Authorisation(2.0, 1e-5), 3)
+    guarantee = build_certificate(ledger, CONFIG, {}, {})["guarantee"]
+    assert guarantee["under_other_accountants"]["exact"] == budget.spent_epsilon() < guarantee["epsilon"]
+    assert guarantee["other_accountants_speak"] == promises.OF_SPENT
+    assert promises.OF_SPENT in data_card(build_certificate(ledger, CONFIG, {}, {}))
+
+
+def test_a_plan_with_a_score_is_known_to_every_accountant() -> None:
+    score = GaussianEvent(1.0, 30.0, 1)
+    ceiling = Accountant().epsilon([times(EVENT, 10), score], 1e-5)
+    header = {
+        "authorisation": Authorisation(ceiling, 1e-5).to_json(),
+        "planned_events": [times(EVENT, 10).to_json(), score.to_json()],
+    }
+    ledger = Ledger.in_memory(header)
+    Budget(ledger).charge(EVENT)
+    guarantee = build_certificate(ledger, CONFIG, {}, {})["guarantee"]
+    others = guarantee["under_other_accountants"]
+    assert others["exact"] == guarantee["epsilon"] < others["rdp"] < others["rdp-classic"]
+    assert guarantee["other_accountants_speak"] == promises.OF_PLAN
+    Budget(ledger).authorise(Authorisation(9.0, 1e-5), "more")  # after looking: the plan is one no more
+    raised = build_certificate(ledger, CONFIG, {}, {})["guarantee"]
+    assert raised["other_accountants_speak"] == promises.OF_SPENT
+    assert raised["under_other_accountants"]["exact"] < others["exact"]
+
+
+def test_a_plan_that_costs_more_than_its_ceiling_has_no_certificate() -> None:
+    header = {
+        "authorisation": Authorisation(0.5, 1e-5).to_json(),
+        "planned_events": [times(EVENT, 10).to_json()],
+    }
+    with pytest.raises(LedgerError, match="more was planned"):
+        build_certificate(Ledger.in_memory(header), CONFIG, {}, {})
 
 
 def test_a_group_of_g_records_costs_mu_times_g() -> None:

@@ -19,14 +19,12 @@ from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
 from datalens.training.config import Config
 from datalens.training.pricing import (
-    SCORE_SHARE,
     cost,
     drowned,
     is_heard,
     least_epsilon,
     least_noise,
     noise_limit,
-    score_cost,
     score_mechanism,
     tidy,
     vote_threshold,
@@ -187,12 +185,6 @@ def _noise_for_steps(config: Config, dim: int) -> float:
     if voting.num_steps is None:
         raise ConfigError(
             "noise_stddev and num_steps are both unset: give one of them, the budget decides the other"
-        )
-    score = score_mechanism(config)
-    if score is not None and score_cost(score, config) > SCORE_SHARE * privacy.epsilon:
-        raise ConfigError(
-            f"score_noise = {score.noise_stddev:g}: one such score takes nearly all of epsilon "
-            f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
         )
     stddev = least_noise(config, dim)
     while stddev <= noise_limit(config):

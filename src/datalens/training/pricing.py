@@ -9,7 +9,7 @@ from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.noise import make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.calibration import epsilon_for, noise_for
+from datalens.privacy.calibration import epsilon_for
 from datalens.privacy.events import GaussianEvent, NoiseKind, times
 from datalens.privacy.sensitivity import topagg_sensitivity
 from datalens.privacy.signal import best_threshold, signal_of
@@ -84,17 +84,31 @@ def score_cost(score: GaussianSum, config: Config) -> float:
 
 
 def least_noise(config: Config, dim: int) -> float:
-    """The smallest tidy noise with which the steps alone fit, infinite where the sampler has not so much."""
+    """The smallest tidy noise with which the steps fit beside the score; infinite where there is not so much.
+
+    Raises:
+        ConfigError: the score alone takes nearly all of epsilon.
+    """
     voting, privacy = config.voting, config.privacy
-    target = (privacy.epsilon, privacy.delta, privacy.accountant)
-    num_steps = voting.num_steps or 1
-    if epsilon_for(_draft(config, dim, noise_limit(config)), num_steps, *target[1:]) > privacy.epsilon:
+    score = score_mechanism(config)
+    if score is not None and score_cost(score, config) > SCORE_SHARE * privacy.epsilon:
+        raise ConfigError(
+            f"score_noise = {score.noise_stddev:g}: one such score takes nearly all of epsilon "
+            f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
+        )
+
+    def fits(stddev: float) -> bool:
+        return cost(_draft(config, dim, stddev), voting.num_steps or 1, config) <= privacy.epsilon
+
+    low, high = MIN_STDDEV, noise_limit(config)
+    if not fits(high):
         return math.inf
-    if privacy.noise is not NoiseKind.ROUNDED:
-        return tidy(noise_for(_draft(config, dim, 1.0), num_steps, *target))
-    if epsilon_for(_draft(config, dim, MIN_STDDEV), num_steps, *target[1:]) <= privacy.epsilon:
-        return MIN_STDDEV
-    return max(MIN_STDDEV, tidy(noise_for(_draft(config, dim, 1.0), num_steps, *target)))
+    if fits(low):
+        return low
+    while high / low > 1 + 1e-7:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return tidy(high)
 
 
 def _draft(config: Config, dim: int, stddev: float) -> GaussianEvent:
