@@ -27,7 +27,7 @@ test: $(READY)  ## the tests (15 minutes at most on two cores)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
-	$(BIN)/pytest -m 'not slow'
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
 test-slow: $(READY)  ## the checks that take longer
 	$(BIN)/pytest -m slow

@@ -6,6 +6,8 @@ spent on it in all; every release of every run is charged to it before it is cha
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,35 @@ class DatasetBudget:
                 f"them (epsilon would come to {rounded_up(price)} of {ceiling:g}): plan fewer or noisier ones"
             )
 
+    @property
+    def budget_id(self) -> str:
+        """Names this very file, whatever it is called; random."""
+        return str(self.budget.ledger.header.get("budget_id", ""))
+
+    def require_run(self, ledger: Ledger, terms: Mapping[str, Any] | None) -> None:
+        """Refuse where this is not the budget that a run was charged to, or has lost some of its charges.
+
+        Raises:
+            LedgerError: says which.
+        """
+        given = terms or {}
+        if (given.get("budget_id"), given.get("data_name")) != (self.budget_id, self.data_name):
+            raise LedgerError(
+                f"{self.path}: is not the budget that the run was charged to ({given.get('data_name')!r}); "
+                "restore that file"
+            )
+        run = ledger.header.get("run_id", "")
+        made = sum(line.kind == LineKind.RELEASE for line in ledger.lines)
+        charged = sum(
+            line.kind == LineKind.RELEASE and line.body.get("note", {}).get("run") == run
+            for line in self.budget.ledger.lines
+        )
+        if charged < made:
+            raise LedgerError(
+                f"{self.path}: holds {charged} of the run's {made} releases; it was restored from an older copy, "
+                "restore the whole file"
+            )
+
     def close(self) -> None:
         """Give the lock back."""
         self.budget.ledger.close()
@@ -73,6 +104,7 @@ class DatasetBudget:
         """What a run's ledger says of it: the name and the terms, not the path."""
         authorisation = self.budget.authorisation
         return {
+            "budget_id": self.budget_id,
             "data_name": self.data_name,
             "epsilon": authorisation.epsilon,
             "delta": authorisation.delta,
@@ -98,7 +130,7 @@ def create_dataset_budget(
     authorisation = Authorisation(epsilon, delta, accountant)
     if not authorisation.is_private:
         raise ConfigError(f"epsilon={epsilon!r} must be finite: use a value such as 1")
-    header = {"budget": KIND, "data_name": data_name, "authorisation": authorisation.to_json()}
+    header = {"budget": KIND, "budget_id": secrets.token_hex(16), "data_name": data_name, "authorisation": authorisation.to_json()}
     Ledger.create(path, header).close()
 
 

@@ -19,6 +19,7 @@ from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.privacy.budget import Budget
 from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
 from datalens.privacy.ledger import Ledger
+from datalens.training.agreement import check_heads
 from datalens.training.config import Config
 from datalens.training.facts import read_facts
 from datalens.training.files import read_json, write_json
@@ -63,6 +64,7 @@ def charge_score(
     ledger = Ledger.open(folder.ledger)
     shared: DatasetBudget | None = None
     try:
+        check_heads(ledger, folder)
         shared = _shared(folder, ledger, budget_file)
         budget = Budget(
             ledger, shared=None if shared is None else shared.budget, run=str(ledger.header.get("run_id", ""))
@@ -117,6 +119,7 @@ def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]
         **how,
     }
     with Ledger.open(folder.ledger) as ledger:
+        check_heads(ledger, folder)
         _append(folder, score)
         certify(folder, ledger)
     return score
@@ -138,7 +141,13 @@ def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBud
         path = Secrets.read(folder.secrets).budget_file
     if path is None:
         raise RunError(f"{folder.root}: is charged to a data set's budget; give --budget-file")
-    return open_dataset_budget(path, str(terms["data_name"]))
+    shared = open_dataset_budget(path, str(terms["data_name"]))
+    try:
+        shared.require_run(ledger, terms)
+    except BaseException:
+        shared.close()
+        raise
+    return shared
 
 
 def _append(folder: RunFolder, score: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ def note_head(run_id: str, head: Head) -> None:
     with contextlib.suppress(OSError, RunError), _locked(path):
         heads = _read()
         before = _parsed(heads.pop(run_id, None))
-        heads[run_id] = list(head if before is None or before[0] <= head[0] else before)
+        heads[run_id] = list(head if before is None or before[0] < head[0] else before)
         for oldest in list(heads)[: max(0, len(heads) - MOST_RUNS)]:
             del heads[oldest]
         write_json(path, heads, mode=PRIVATE)

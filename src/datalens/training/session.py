@@ -198,6 +198,7 @@ class Session:
             check_heads(ledger, folder)
             if kept.budget_file is not None:
                 shared = open_dataset_budget(kept.budget_file)
+                shared.require_run(ledger, ledger.header.get("dataset_budget"))
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
             session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes)
