@@ -31,7 +31,7 @@ def write_tiny(folder: Path, *, packed: bool) -> None:
     """Write all four files, plain or gzipped."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in tiny_bytes().items():
-        (folder / (name + ".gz" * packed)).write_bytes(gzip.compress(data) if packed else data)
+        (folder / (name + ".gz" * packed)).write_bytes(gzip.compress(data, mtime=0) if packed else data)
 
 
 _FILES = [

@@ -120,3 +120,11 @@ def test_mistakes(call, tmp_path, words, said) -> None:
     target = tmp_path / "answer.json"
     assert said in call("privacy", *words, "--json", target).complaint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_person_with_several_records_and_a_threshold_above_all_votes(call) -> None:
+    words = ("privacy", "plan", "--epsilon", 1, "--num-steps", 9, "--num-teachers", 4000, "--json", "-")
+    one = json.loads(call(*words).out)
+    three = json.loads(call(*words, "--group-size", 3, "--vote-threshold", 1.5).out)
+    assert three["noise_stddev"] == pytest.approx(3 * one["noise_stddev"], rel=1e-5)
+    assert three["inputs"]["group_size"] == 3

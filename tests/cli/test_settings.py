@@ -110,6 +110,6 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_epsilon_that_is_no_budget_names_the_smallest_that_works(epsilon: float) -> None:
     with pytest.raises(
-        ConfigError, match=r"above 0 and finite; the smallest that pays for one step here is 0\.0\d+"
+        ConfigError, match=r"above 0 and finite; the smallest that works with these settings is 0\.0\d+"
     ):
         build_config("mnist-paper", None, {"epsilon": epsilon})

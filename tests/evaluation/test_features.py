@@ -114,3 +114,19 @@ def test_a_damaged_cache_file_is_trained_anew(tmp_path: Path, damage: str) -> No
 def test_another_shape_is_refused(extractor: FeatureExtractor) -> None:
     with pytest.raises(DataError, match="takes"):
         extractor.extract(np.zeros((2, 1, 9, 9), np.uint8))
+
+
+def test_the_cache_file_is_for_its_owner_and_whole_or_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            feature_extractor(*_bars(60, 0), num_classes=3, cache=tmp_path, recipe=RECIPE)
+    assert list(tmp_path.iterdir()) == []
+    feature_extractor(*_bars(60, 0), num_classes=3, cache=tmp_path, recipe=RECIPE)
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -117,3 +117,27 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["budget", "show", file]) == 0
     assert "of 3 at delta 1e-05 (exact accountant), by 1 runs" in capsys.readouterr().out
     assert main(["budget", "show", str(tmp_path / "none")]) == 2
+
+
+def test_room_for_a_reserved_score_is_asked_for_too(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 1.0, 1e-5)
+    config = small_config(privacy__epsilon=1.0, privacy__score_noise=6.0, voting__noise_stddev=100.0)
+    with pytest.raises(BudgetError, match="room for 8 releases but not for the score"):
+        DataLens(config.replace(privacy__epsilon=2.0)).fit(
+            small_data(), out=tmp_path / "run", budget_file=file
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_epsilon_for_a_run_is_not_more_for_its_data_set(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 2.2, 1e-5)
+    _fit(tmp_path / "run", file, 2.0)
+    before = (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes()
+    with pytest.raises(ConfigError, match="num_steps = 20"):
+        resume(tmp_path / "run", epsilon=9.0, num_steps=20)
+    assert (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes() == before
+    model = resume(tmp_path / "run", epsilon=9.0)
+    assert 2.0 < model.epsilon(1e-5) <= 2.2
+    assert describe_dataset_budget(file)["spent"] <= 2.2

@@ -214,3 +214,18 @@ def test_slot_maps_that_break_the_partition_are_refused(record: int, said: str) 
     bad[bad == 1] = record
     with pytest.raises(ConfigError, match=said):
         RecordShards(images, labels, bad)
+
+
+class LoudFamily(PaperTeachers):
+    """All gradients are finite and so large that their sum is not."""
+
+    def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> torch.Tensor:
+        return torch.full_like(super().input_gradient(state, shards, fakes), 3e37)
+
+
+def test_large_gradients_have_not_failed() -> None:
+    loud = ensemble(TEACHER_BLOCK)
+    loud.family = LoudFamily((1, 8, 8), 3, channels=4, hidden_units=8)
+    result = loud.tally(fakes(), 0, num_teacher_steps=0, top_k=TOP_K, clip_bound=1e-5)
+    assert result.diagnostics.failed == ()
+    assert int(result.tally_BD.abs().sum()) == TEACHERS * IMAGES * TOP_K

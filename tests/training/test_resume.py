@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from datalens import DataLens
 from datalens.audit.verify import verify_run
 from datalens.errors import CheckpointError, ConfigError, DataLensError, LedgerError, RunError
 from datalens.privacy.ledger import Ledger
+from datalens.privacy.signal import best_threshold
+from datalens.training.charged_score import charge_score
 from datalens.training.directions import MAGIC, read_directions
 from datalens.training.heads import heads_file
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
+from datalens.training.terms import terms_in_force
 
 
 @pytest.fixture(scope="module")
@@ -372,3 +376,58 @@ def _damage(checkpoint: Path, how: str) -> None:
             value = json.loads(meta.read_text())
             del value["head"]
             meta.write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("top_k", 4.7),
+        ("top_k", True),
+        ("num_steps", 5.5),
+        ("noise_stddev", -1.0),
+        ("noise_stddev", float("nan")),
+    ]
+    + [("vote_threshold", -0.1), ("epsilon", float("inf")), ("epsilon", "3")],
+)
+def test_a_change_is_checked_like_the_setting_itself(tmp_path: Path, name: str, value: object) -> None:
+    root = tmp_path / "run"
+    train(root, steps=2)
+    before = (root / "release" / "ledger.jsonl").read_bytes()
+    with pytest.raises(ConfigError, match=rf"{name} = "):
+        resume(root, **{name: value})
+    assert (root / "release" / "ledger.jsonl").read_bytes() == before
+
+
+def test_an_automatic_threshold_follows_the_noise_and_a_chosen_one_stays(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    first = train(root, steps=2).ledger.header["mechanism"]
+    other = copy(root, tmp_path / "other")
+    noise = 2 * first["noise_stddev"]
+    assert terms_in_force(resume(root, noise_stddev=noise).ledger).vote_threshold == best_threshold(10, noise)
+    resume(other, vote_threshold=0.4, num_steps=3)
+    assert terms_in_force(resume(other, noise_stddev=noise).ledger).vote_threshold == 0.4
+
+
+def test_changes_leave_the_room_of_a_reserved_score(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    noise = train(root, steps=2, privacy__score_noise=20.0).ledger.header["mechanism"]["noise_stddev"]
+    model = resume(root, noise_stddev=noise / 1.2)
+    assert len(model.ledger.events()) < NUM_STEPS
+    assert charge_score(root, 3, 10, {})["noise_stddev"] == 20.0
+
+
+def test_a_resume_that_fails_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "run"
+    train(root, steps=2)
+    opened = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_catch_up", _fail)
+        with pytest.raises(CheckpointError, match="on purpose"):
+            resume(root)
+    with pytest.raises(DataLensError):
+        resume(root, epsilon=1e-4)
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def _fail(*_: object) -> None:
+    raise CheckpointError("on purpose")

@@ -1,0 +1,40 @@
+"""The one sensitivity: reached by the worst votes, never passed by any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datalens.mechanisms.topagg import TopAgg
+from datalens.noise import make_noise
+from datalens.privacy.events import NoiseKind
+from datalens.privacy.sensitivity import images_voted, topagg_sensitivity
+from datalens.training.config import Voting
+
+
+@pytest.mark.parametrize(("top_k", "images", "group"), [(1, 1, 1), (5, 3, 1), (200, 15, 4)])
+def test_opposite_votes_reach_it(top_k: int, images: int, group: int) -> None:
+    votes = np.ones((group, images * top_k))
+    assert np.linalg.norm((votes - -votes).sum(0)) == pytest.approx(topagg_sensitivity(top_k, images, group))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4))
+@settings(max_examples=50, deadline=None)
+def test_no_votes_pass_it(seed: int, top_k: int, images: int) -> None:
+    rng = np.random.default_rng(seed)
+    before, after = np.zeros((2, images, 6))
+    for image in range(images):
+        for votes in (before, after):
+            chosen = rng.choice(6, top_k, replace=False)
+            votes[image, chosen] = rng.choice([-1, 1], top_k)
+    assert np.linalg.norm(before - after) <= topagg_sensitivity(top_k, images) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("batch", "cap", "voted"), [(30, 15, 15), (30, None, 30), (8, 15, 8)])
+def test_what_is_charged_is_for_the_images_voted_on(batch: int, cap: int | None, voted: int) -> None:
+    assert images_voted(batch, cap) == voted
+    assert Voting(batch_size=batch, images_per_teacher=cap).images_voted == voted
+    mechanism = TopAgg(10, 5, 50.0, 0.5, make_noise(NoiseKind.ROUNDED), cap, 3)
+    assert mechanism.event(batch, 64).sensitivity == topagg_sensitivity(5, voted, 3)
