@@ -158,3 +158,10 @@ def test_a_used_folder_is_left_alone(few, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="exists already"):
         DataLens(tiny()).fit(*few, classes=4, out=out)
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
+
+
+def test_a_class_list_read_off_the_records_is_pointed_out(few) -> None:
+    """A class that one record alone has would show that record to everybody."""
+    images, labels = few
+    assert any("--classes" in note for note in DataLens(tiny()).fit(images, labels).notes)
+    assert not any("--classes" in note for note in DataLens(tiny()).fit(images, labels, classes=4).notes)

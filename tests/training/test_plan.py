@@ -15,6 +15,7 @@ from datalens.noise.table import MAX_STDDEV
 from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config
 from datalens.training.plan import check_plan, least_epsilon, plan_signal
+from datalens.training.pricing import least_noise
 
 SHAPE = (1, 8, 8)
 
@@ -35,7 +36,6 @@ def check(config: Config, records: int = 60) -> tuple[Any, tuple[str, ...]]:
         {"voting__vote_threshold": 2.5},
         {"voting__noise_stddev": 60.0},
         {"voting__noise_stddev": 60.0, "voting__num_steps": None},
-        {"voting__num_teachers": 10**6, "voting__num_steps": 1},
     ],
 )
 def test_the_smallest_epsilon_works_and_a_smaller_one_does_not(changes: dict[str, Any]) -> None:
@@ -67,6 +67,15 @@ def test_every_recipe_names_the_smallest(name: str) -> None:
     found = re.search(r"use epsilon (\S+) or more", str(caught.value))
     assert found is not None
     assert float(found[1]) == float(rounded_up(least))
+
+
+def test_the_sampler_has_only_so_much_noise() -> None:
+    config = small_config(voting__num_teachers=10**6, voting__num_steps=1)
+    least = least_epsilon(config, 64)
+    assert least is not None
+    assert 0.99 * MAX_STDDEV / 1.01 < least_noise(config.replace(privacy__epsilon=least), 64) <= MAX_STDDEV
+    with pytest.raises(ConfigError, match=f"use epsilon {rounded_up(least)} or more"):
+        check(config.replace(privacy__epsilon=0.9 * least))
 
 
 def test_no_epsilon_helps_against_noise_that_was_asked_for() -> None:

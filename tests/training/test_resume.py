@@ -386,8 +386,10 @@ def _damage(checkpoint: Path, how: str) -> None:
         ("num_steps", 5.5),
         ("noise_stddev", -1.0),
         ("noise_stddev", float("nan")),
-    ]
-    + [("vote_threshold", -0.1), ("epsilon", float("inf")), ("epsilon", "3")],
+        ("vote_threshold", -0.1),
+        ("epsilon", float("inf")),
+        ("epsilon", "3"),
+    ],
 )
 def test_a_change_is_checked_like_the_setting_itself(tmp_path: Path, name: str, value: object) -> None:
     root = tmp_path / "run"

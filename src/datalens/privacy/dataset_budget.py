@@ -130,7 +130,12 @@ def create_dataset_budget(
     authorisation = Authorisation(epsilon, delta, accountant)
     if not authorisation.is_private:
         raise ConfigError(f"epsilon={epsilon!r} must be finite: use a value such as 1")
-    header = {"budget": KIND, "budget_id": secrets.token_hex(16), "data_name": data_name, "authorisation": authorisation.to_json()}
+    header = {
+        "budget": KIND,
+        "budget_id": secrets.token_hex(16),
+        "data_name": data_name,
+        "authorisation": authorisation.to_json(),
+    }
     Ledger.create(path, header).close()
 
 

@@ -35,3 +35,13 @@ def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
         f"the guarantee covers {group_size} of them: remove the copies, or give --group-size "
         f"{report.largest_group} where they are one person's"
     )
+
+
+def note_of_classes(data: LabelledImages) -> str | None:
+    """One line where the class list, which is released, was read off the records of data that are not public."""
+    if data.public or not data.classes_from_data:
+        return None
+    return (
+        f"{data.name}: the class list was read off the records and will be public; a class that a single record "
+        "has would give that record away: declare the classes (--classes) beforehand"
+    )

@@ -39,7 +39,7 @@ from datalens.training.private_files import (
     save_partition,
 )
 from datalens.training.progress import Progress
-from datalens.training.repeats import note_of_repeats, refuse_groups
+from datalens.training.repeats import note_of_classes, note_of_repeats, refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import (
     change_terms,
@@ -77,7 +77,8 @@ class Session:
     ) -> None:
         self.facts = facts
         self.folder = folder
-        self.notes = [*filter(None, [note_of_repeats(data, facts.config.privacy.group_size)])]
+        group_size = facts.config.privacy.group_size
+        self.notes = [*filter(None, [note_of_classes(data), note_of_repeats(data, group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
         self._ledger = ledger
