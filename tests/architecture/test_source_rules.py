@@ -15,6 +15,8 @@ USUAL_LINES, MOST_LINES = 300, 500
 LONG_FOR_A_REASON = {
     "data/arrays.py": "every layout, range and kind of labels that people's arrays come in",
     "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
+    "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
+    "training/config.py": "every setting in one place",
     "training/session.py": "begin, resume and run are one state machine",
 }
 OPEN_FOR_A_REASON = {

@@ -132,12 +132,12 @@ def test_room_for_a_reserved_score_is_asked_for_too(tmp_path: Path) -> None:
 
 def test_more_epsilon_for_a_run_is_not_more_for_its_data_set(tmp_path: Path) -> None:
     file = tmp_path / "b"
-    create_dataset_budget(file, "clinic", 2.2, 1e-5)
+    create_dataset_budget(file, "clinic", 2.6, 1e-5)
     _fit(tmp_path / "run", file, 2.0)
     before = (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes()
     with pytest.raises(ConfigError, match="num_steps = 20"):
         resume(tmp_path / "run", epsilon=9.0, num_steps=20)
     assert (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes() == before
     model = resume(tmp_path / "run", epsilon=9.0)
-    assert 2.0 < model.epsilon(1e-5) <= 2.2
-    assert describe_dataset_budget(file)["spent"] <= 2.2
+    assert 2.0 < model.epsilon(1e-5) <= 2.6
+    assert describe_dataset_budget(file)["spent"] <= 2.6

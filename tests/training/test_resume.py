@@ -78,7 +78,7 @@ def test_a_charged_step_whose_record_was_lost_is_skipped_and_stays_charged(tmp_p
     crash_after(root, 5, privacy__insecure_seed=7)
     _drop_last_record(root)
     model = resume(root)
-    steps = [record.step for record in read_directions(root / "release" / "directions.bin")]
+    steps = [record.step for record in read_directions(RunFolder.open(root).directions)]
     assert steps == [0, 1, 2, 3, 5, 6, 7]
     charged = [line.body["note"]["step"] for line in model.ledger.lines if line.kind == "release"]
     assert charged == list(range(NUM_STEPS))
@@ -351,7 +351,7 @@ def test_a_run_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def _drop_last_record(root: Path) -> None:
-    path = root / "release" / "directions.bin"
+    path = RunFolder.open(root).directions
     content = path.read_bytes()
     records = read_directions(path)
     size = (len(content) - len(MAGIC)) // len(records)
@@ -401,10 +401,9 @@ def test_a_change_is_checked_like_the_setting_itself(tmp_path: Path, name: str, 
 
 
 def test_an_automatic_threshold_follows_the_noise_and_a_chosen_one_stays(tmp_path: Path) -> None:
-    root = tmp_path / "run"
-    first = train(root, steps=2).ledger.header["mechanism"]
-    other = copy(root, tmp_path / "other")
-    noise = 2 * first["noise_stddev"]
+    root, other = tmp_path / "run", tmp_path / "other"
+    noise = 2 * train(root, steps=2).ledger.header["mechanism"]["noise_stddev"]
+    train(other, steps=2)
     assert terms_in_force(resume(root, noise_stddev=noise).ledger).vote_threshold == best_threshold(10, noise)
     resume(other, vote_threshold=0.4, num_steps=3)
     assert terms_in_force(resume(other, noise_stddev=noise).ledger).vote_threshold == 0.4
