@@ -83,6 +83,8 @@ def tune(source: str, **options: Any) -> None:
     datalens tune mnist --out runs/tuned --candidates candidates.toml --epsilon 2
     """
     from datalens.data import load
+    from datalens.privacy.wording import delta_warning
+    from datalens.training.facts import declared_records
 
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
@@ -97,6 +99,8 @@ def tune(source: str, **options: Any) -> None:
     for note in data.notes:
         output.warn(note)
     plan = _plan(base, configs, data, options)
+    if (warning := delta_warning(base.privacy.delta, declared_records(base, data))) is not None:
+        output.warn(warning)
     output.say(
         f"tuning: epsilon {plan.authorisation.guarantee():.4g}, delta {plan.authorisation.delta:g} for all of it; "
         f"{plan.settings.expected_tries:g} tries expected among {len(configs)} candidates, each try at epsilon "

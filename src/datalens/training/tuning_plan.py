@@ -23,7 +23,7 @@ from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.events import GaussianEvent, TuningEvent
 from datalens.training.config import Config, Privacy
-from datalens.training.plan import plan_releases
+from datalens.training.plan import check_plan
 
 _FIRST_DRAWS = 10**4
 _TIDY = 0.25
@@ -118,7 +118,9 @@ def plan_tuning(
     while True:
         mu, mass = _share(settings, privacy, draws)
         configs = [_at_share(config, mu, privacy, held, num_records) for config in candidates]
-        costs = [_cost_of(number, config, math.prod(image_shape)) for number, config in enumerate(configs, 1)]
+        costs = [
+            _cost_of(number, config, num_records, image_shape) for number, config in enumerate(configs, 1)
+        ]
         most = max(count for _, count in costs) + 1
         if most <= draws:
             break
@@ -162,10 +164,12 @@ def _at_share(config: Config, mu: float, privacy: Privacy, held: int, num_record
     return config.replace(privacy=own, voting__shard_size=size)
 
 
-def _cost_of(number: int, config: Config, dim: int) -> tuple[float, int]:
-    """mu of all steps of a candidate, and how many noise draws they take."""
+def _cost_of(
+    number: int, config: Config, num_records: int, image_shape: tuple[int, int, int]
+) -> tuple[float, int]:
+    """mu of all steps of a candidate, and how many noise draws they take; a hopeless one is refused here."""
     try:
-        plan = plan_releases(config, dim)
+        plan, _ = check_plan(config, num_records, image_shape)
     except (ConfigError, BudgetError) as error:
         share = config.privacy.epsilon
         raise type(error)(f"candidate {number} (a try's own epsilon is {share:.4g}): {error}") from None
