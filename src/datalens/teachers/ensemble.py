@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from datalens.compression.image_cap import strongest_images, tally_of_images
-from datalens.compression.topk_sign import topk_sign
+from datalens.compression.topk_sign import SignVotes, topk_sign
 from datalens.errors import ConfigError
 from datalens.randomness import Streams
 from datalens.teachers.family import Fakes, TeacherFamily
@@ -67,6 +67,10 @@ class TeacherEnsemble:
         device: where the teachers compute.
         store: where their states live; in memory on ``device`` unless given.
 
+    Attributes:
+        compress: from a gradient to at most ``top_k`` votes on an image, :func:`topk_sign`; experiments put
+            something else in its place.
+
     Raises:
         ConfigError: no teachers, or a chunk of none.
 
@@ -90,6 +94,7 @@ class TeacherEnsemble:
         self.num_teachers = shards.num_teachers
         self.chunk_size = chunk_size
         self.device = torch.device(device)
+        self.compress: Callable[[Tensor, int, float, torch.Generator], SignVotes] = topk_sign
         self._shards = shards
         self._streams = streams
         self._store = store if store is not None else MemoryStore(self.num_teachers, self.device)
@@ -172,7 +177,7 @@ class TeacherEnsemble:
             whole_TBD = grad_TBD.new_zeros(TEACHER_BLOCK, *grad_TBD.shape[1:])
             whole_TBD[offset : offset + size] = grad_TBD
             grad_TBD = whole_TBD
-        return topk_sign(grad_TBD, top_k, clip_bound, rng).vote_TBD[offset : offset + size]
+        return self.compress(grad_TBD, top_k, clip_bound, rng).vote_TBD[offset : offset + size]
 
 
 def _blocks(start: int, stop: int) -> Iterator[tuple[int, int, int]]:

@@ -50,7 +50,8 @@ class RecordShards:
                 "the slot map holds a record twice: a record must sit in one slot of one teacher; "
                 "make the map with datalens.teachers.partition"
             )
-        self._images_RCHW = images_RCHW
+        self._image_shape = images_RCHW.shape[1:]
+        self._pixels_RD = images_RCHW.flatten(1)
         self._labels_R = labels_R.to(torch.int64)
         self._slots_TR = slots_TR.to(torch.int64)
 
@@ -64,11 +65,14 @@ class RecordShards:
         slots_TR = self._slots_TR[start:stop]
         present_TR = slots_TR != EMPTY
         num_teachers, num_slots = slots_TR.shape
-        images = self._images_RCHW.new_zeros(num_teachers, num_slots, *self._images_RCHW.shape[1:])
-        labels = torch.zeros_like(slots_TR)
-        images[present_TR] = self._images_RCHW[slots_TR[present_TR]]
-        labels[present_TR] = self._labels_R[slots_TR[present_TR]]
-        unit = images.to(device, torch.float32)
-        if images.dtype == torch.uint8:
+        records = slots_TR.flatten().clamp(min=0)
+        pixels = self._pixels_RD.index_select(0, records)  # whole rows; indexing would go pixel by pixel
+        labels_TR = self._labels_R.index_select(0, records).view_as(slots_TR)
+        if not bool(present_TR.all()):
+            pixels[~present_TR.flatten()] = 0
+            labels_TR = labels_TR * present_TR
+        unit = pixels.to(device, torch.float32)
+        if pixels.dtype == torch.uint8:
             unit = unit.div_(255.0)
-        return Shards(unit, labels.to(device), present_TR.to(device))
+        unit_TRCHW = unit.view(num_teachers, num_slots, *self._image_shape)
+        return Shards(unit_TRCHW, labels_TR.to(device), present_TR.to(device))

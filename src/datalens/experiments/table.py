@@ -1,0 +1,104 @@
+"""A table of results: its rows of cells, its columns of scores, and how it is drawn from the results store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from datalens.experiments.cells import Cell
+from datalens.experiments.store import ResultsStore
+from datalens.reports.grid import Grid
+
+
+@dataclass(frozen=True)
+class Column:
+    """One number of a row: ``field`` of the score ``score``.
+
+    Attributes:
+        title: as shown.
+        score: name in the results store.
+        field: of that score.
+        percent: shares shown as percent.
+    """
+
+    title: str
+    score: str
+    field: str = "last_accuracy"
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training, over seeds.
+
+    Attributes:
+        labels: what the row is.
+        cell: with any seed.
+        seeds: how many and which.
+        paper: what the paper prints; empty where it prints nothing.
+        scores: what is measured of it; the table's columns that it lacks stay empty.
+    """
+
+    labels: tuple[str, ...]
+    cell: Cell
+    seeds: tuple[int, ...]
+    paper: str
+    scores: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper.
+
+    Attributes:
+        name: as in ``datalens reproduce NAME``.
+        title: one line.
+        labels: names of the first columns.
+        columns: what is shown of each row.
+        paper: title of the paper's column.
+        rows: in order.
+        notes: lines below it.
+    """
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    columns: tuple[Column, ...]
+    paper: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    def draw(self, store: ResultsStore) -> Grid:
+        """The table from the results that are there; other cells say why they are empty."""
+        header = (*self.labels, *(column.title for column in self.columns), "seeds", "epsilon", self.paper)
+        return Grid(self.title, header, tuple(self._draw_row(row, store) for row in self.rows), self.notes)
+
+    def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
+        if row.cell.recipe is None:
+            return (*row.labels, *("no files" for _ in self.columns), "", "", row.paper)
+        cells = [row.cell.with_seed(seed) for seed in row.seeds]
+        shown = [
+            summary(cells, column, store) if column.score in row.scores else "" for column in self.columns
+        ]
+        runs = [run for run in map(store.run, cells) if run is not None]
+        spent = max((_spent(run) for run in runs), default=None)
+        count = f"{len(runs)}" if len(runs) == len(cells) else f"{len(runs)} of {len(cells)}"
+        return (*row.labels, *shown, count, "" if spent is None else f"{spent:.4g}", row.paper)
+
+
+def summary(cells: list[Cell], column: Column, store: ResultsStore) -> str:
+    """Mean and standard deviation over seeds of one number, or ``not run``."""
+    found = [store.score(cell, column.score) for cell in cells]
+    values = [score[column.field] * (100 if column.percent else 1) for score in found if score is not None]
+    if not values:
+        return "not run"
+    digits = 1 if column.percent or mean(values) >= 100 else 2
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{mean(values):.{digits}f} ± {stdev(values):.{digits}f}"
+
+
+def _spent(run: Any) -> float:
+    privacy = run["privacy"]
+    return float("inf") if privacy is None else privacy["spent_epsilon"]["exact"]

@@ -1,0 +1,117 @@
+"""Tables are drawn from whatever is there, and a sweep runs each cell once, first seeds first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datalens.experiments import paper
+from datalens.experiments.cells import DATA_SETS, Cell
+from datalens.experiments.store import ResultsStore
+from datalens.experiments.sweep import work_of
+from datalens.experiments.table import Column, Row, Table, summary
+from datalens.experiments.tables import SHORT, TABLES
+from datalens.reports.grid import Grid, to_csv, to_markdown, to_text
+
+FACTS = {"privacy": {"spent_epsilon": {"exact": 0.99}}}
+
+
+def store_with(path: Path, *results: tuple[Cell, dict]) -> ResultsStore:
+    store = ResultsStore(path / "results.jsonl")
+    for cell, scores in results:
+        store.add(cell, scores, FACTS)
+    return store
+
+
+def accuracy(last: float, best: float = 0.9) -> dict:
+    return {"last_accuracy": last, "best_epoch_accuracy": best}
+
+
+def small_table() -> Table:
+    cell = Cell("mnist", 1.0)
+    rows = (
+        Row(("MNIST",), cell, (0, 1, 2), "71.2", (SHORT,)),
+        Row(("CelebA",), Cell("celeba-hair", 1.0), (0,), "60.6", (SHORT,)),
+    )
+    columns = (Column("last", SHORT), Column("best", SHORT, "best_epoch_accuracy"))
+    return Table("small", "A table", ("data set",), columns, "paper", rows)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_is_drawn_from_an_empty_store(tmp_path: Path, name: str) -> None:
+    table = TABLES[name]()
+    assert table.name == name
+    grid = table.draw(ResultsStore(tmp_path / "none.jsonl"))
+    assert len(grid.rows) == len(table.rows)
+    for row, drawn in zip(table.rows, grid.rows, strict=True):
+        assert ("no files" in drawn) == (row.cell.recipe is None)
+        assert ("not run" in drawn) == (row.cell.recipe is not None)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_cell_of_every_table_has_settings_that_fit_its_budget(name: str) -> None:
+    from datalens.training.plan import plan_releases
+
+    for row in TABLES[name]().rows:
+        if row.cell.recipe is None:
+            continue
+        config = row.cell.config()
+        plan = plan_releases(config, 28 * 28)
+        assert plan.num_steps >= 7
+        assert config.privacy.delta == 1e-5 and config.privacy.insecure_seed == row.cell.seed
+        if row.cell.epsilon == 1.0 and "149" not in "".join(row.labels):
+            assert plan.noise_stddev == 5000.0, "the paper's noise"
+
+
+def test_mean_and_spread_over_the_seeds_that_are_there(tmp_path: Path) -> None:
+    cells = [Cell("mnist", 1.0, seed) for seed in range(3)]
+    store = store_with(tmp_path, (cells[0], {SHORT: accuracy(0.8)}), (cells[1], {SHORT: accuracy(0.9, 0.95)}))
+    drawn = small_table().draw(store).rows
+    assert drawn[0] == ("MNIST", "85.0 ± 7.1", "92.5 ± 3.5", "2 of 3", "0.99", "71.2")
+    assert drawn[1] == ("CelebA", "no files", "no files", "", "", "60.6")
+
+
+def test_one_seed_has_no_spread(tmp_path: Path) -> None:
+    cell = Cell("mnist", 1.0)
+    store = store_with(tmp_path, (cell, {SHORT: accuracy(0.8123), "is-10": {"mean": 4.1234}}))
+    assert summary([cell], Column("x", SHORT), store) == "81.2"
+    assert summary([cell], Column("x", "is-10", "mean", percent=False), store) == "4.12"
+    assert summary([cell], Column("x", "fid-10", "value", percent=False), store) == "not run"
+
+
+def test_a_sweep_runs_first_seeds_first_and_each_cell_once(tmp_path: Path) -> None:
+    rows = [*TABLES["table1"]().rows, *TABLES["table7"]().rows, *TABLES["table12"]().rows]
+    work = work_of(rows, ResultsStore(tmp_path / "none.jsonl"))
+    keys = [item.cell.key for item in work]
+    assert len(keys) == len(set(keys))
+    seeds = [item.cell.seed for item in work]
+    assert seeds == sorted(seeds)
+    full = next(item for item in work if item.cell == TABLES["table7"]().rows[0].cell)
+    assert {"cnn-60000", "cnn-10000", "is-10000", "fid-10000"} <= set(full.scores), "all that any table asks"
+
+
+def test_what_is_in_the_store_is_not_run_again(tmp_path: Path) -> None:
+    rows = TABLES["table7"]().rows
+    cell = rows[0].cell
+    store = store_with(tmp_path, (cell, {SHORT: accuracy(0.8)}))
+    before = work_of(rows, ResultsStore(tmp_path / "none.jsonl"))
+    after = work_of(rows, store)
+    assert len(after) == len(before) - 1
+    assert cell.key not in [item.cell.key for item in after]
+
+
+def test_the_papers_numbers_are_the_papers() -> None:
+    assert paper.TABLE_1["mnist"] == {1.0: 0.7123, 10.0: 0.8066}
+    assert paper.TABLE_7["mnist"]["without threshold"] == paper.TABLE_4["vote_threshold"]["mnist"][0.0]
+    for table in (paper.TABLE_1, paper.TABLE_2, paper.TABLE_7, paper.TABLE_12):
+        assert set(table) <= set(DATA_SETS)
+
+
+def test_the_three_forms_of_a_table_say_the_same() -> None:
+    grid = Grid("T", ("a", "b|c"), (("1,5", "x"), ("2", "±")), ("a note",))
+    assert "a    b|c" in to_text(grid) and "a note" in to_text(grid)
+    assert "| a | b\\|c |" in to_markdown(grid) and "* a note" in to_markdown(grid)
+    assert to_csv(grid) == 'a,b|c\n"1,5",x\n2,±\n'
+    with pytest.raises(ValueError, match="a row has 1 cells"):
+        Grid("T", ("a", "b"), (("1",),))
