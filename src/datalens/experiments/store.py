@@ -9,13 +9,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from datalens.errors import RunError
-from datalens.experiments.cells import Cell
 from datalens.training.files import append_line
 
 Result = Mapping[str, Any]
+
+
+class Named(Protocol):
+    """What a result is of: a :class:`~datalens.experiments.cells.Cell` or a study."""
+
+    @property
+    def key(self) -> str:
+        """Digest of everything that decides the result."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        ...
 
 
 class ResultsStore:
@@ -42,20 +54,20 @@ class ResultsStore:
             if line.strip():
                 self._read(line, number, last=number == len(lines))
 
-    def score(self, cell: Cell, name: str) -> dict[str, Any] | None:
+    def score(self, cell: Named, name: str) -> dict[str, Any] | None:
         """What was measured under a name, such as ``cnn-10000``; None where it was not."""
         return self._scores.get(cell.key, {}).get(name)
 
-    def run(self, cell: Cell) -> Result | None:
+    def run(self, cell: Named) -> Result | None:
         """The last result of a cell, whole; None where there is none."""
         return self._runs.get(cell.key)
 
-    def missing(self, cell: Cell, names: Iterable[str]) -> list[str]:
+    def missing(self, cell: Named, names: Iterable[str]) -> list[str]:
         """Which of these scores a cell lacks."""
         held = self._scores.get(cell.key, {})
         return [name for name in names if name not in held]
 
-    def add(self, cell: Cell, scores: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> None:
+    def add(self, cell: Named, scores: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> None:
         """Write one result; it is on disk when this returns.
 
         Args:
