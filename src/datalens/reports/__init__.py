@@ -1,0 +1,1 @@
+"""Numbers and images into figures; knows nothing of how they were made."""
