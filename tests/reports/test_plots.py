@@ -108,7 +108,8 @@ def test_grey_images_and_a_title(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "images", [np.zeros((2, 1, 4, 4)), np.zeros((2, 2, 4, 4), np.uint8), np.zeros((0, 1, 4, 4), np.uint8), [1]]
+    "images",
+    [np.zeros((2, 1, 4, 4)), np.zeros((2, 2, 4, 4), np.uint8), np.zeros((0, 1, 4, 4), np.uint8), [1]],
 )
 def test_other_arrays_are_refused(tmp_path, images):
     with pytest.raises(ConfigError, match="uint8 images"):

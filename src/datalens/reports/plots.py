@@ -188,7 +188,9 @@ def _sheet(images: np.ndarray, columns: int, zoom: int) -> np.ndarray:
 
 def _check_curves(curves: Sequence[Curve], *, x_log: bool, y_log: bool) -> None:
     if not 1 <= len(curves) <= MOST_CURVES:
-        raise ConfigError(f"{len(curves)} curves: a plot can tell 1 to {MOST_CURVES} apart; draw several plots")
+        raise ConfigError(
+            f"{len(curves)} curves: a plot can tell 1 to {MOST_CURVES} apart; draw several plots"
+        )
     labels = [curve.label for curve in curves]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:

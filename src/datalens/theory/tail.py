@@ -90,7 +90,9 @@ def fit_weibull(grad: np.ndarray) -> WeibullTail:
     magnitude = np.abs(np.asarray(grad, dtype=np.float64)).ravel()
     magnitude = magnitude[magnitude > 0]
     if not np.isfinite(magnitude).all() or np.unique(magnitude).size < 2:
-        raise ConfigError("a Weibull tail needs at least two different finite magnitudes: give other gradients")
+        raise ConfigError(
+            "a Weibull tail needs at least two different finite magnitudes: give other gradients"
+        )
     largest = magnitude.max()
     log = np.log(magnitude / largest)  # at most 0, so that powers stay below 1
 
