@@ -1,1 +1,1 @@
-"""The paper's tables and figures, each by one command, sharing one results store."""
+"""The paper's tables, figures and claims, each by one command, sharing one results store."""

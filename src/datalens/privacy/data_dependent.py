@@ -13,8 +13,10 @@ probabilities.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -182,20 +184,30 @@ def data_dependent_cost(steps: Iterable[tuple[float, float]], delta: float) -> D
     >>> cost.publishable, cost.epsilon == cost.independent_epsilon
     (False, True)
     """
+    *_, last = running_costs(steps, delta)
+    return last
+
+
+def running_costs(steps: Iterable[tuple[float, float]], delta: float) -> Iterator[DataDependentCost]:
+    """:func:`data_dependent_cost` of no release, of the first, of the first two, and so on.
+
+    >>> [round(cost.epsilon, 2) for cost in running_costs([(0.5, -1e-9)] * 2, 1e-5)]
+    [0.0, 2.17, 3.19]
+    """
     log_inverse = -math.log(check_delta(delta))
-    dependent, independent = np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
-    for mu, log_q in steps:
-        dependent += [rdp_bound(order, mu, log_q) for order in ORDERS]
-        independent += [rdp(order, mu) for order in ORDERS]
     orders = np.array(ORDERS)
     conversion = np.log1p(-1 / orders) + (log_inverse - np.log(orders)) / (orders - 1)
-    best = int(np.argmin(dependent + conversion))
-    return DataDependentCost(
-        epsilon=max(0.0, float((dependent + conversion)[best])),
-        delta=delta,
-        order=ORDERS[best],
-        independent_epsilon=max(0.0, float((independent + conversion).min())),
-    )
+    dependent, independent = np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
+    for mu, log_q in chain([(0.0, 0.0)], steps):
+        mine, plain = _at_all_orders(mu, log_q)
+        dependent, independent = dependent + mine, independent + plain
+        best = int(np.argmin(dependent + conversion))
+        yield DataDependentCost(
+            epsilon=max(0.0, float((dependent + conversion)[best])),
+            delta=delta,
+            order=ORDERS[best],
+            independent_epsilon=max(0.0, float((independent + conversion).min())),
+        )
 
 
 def summary(cost: DataDependentCost) -> dict[str, Any]:
@@ -208,6 +220,13 @@ def summary(cost: DataDependentCost) -> dict[str, Any]:
         "delta": cost.delta,
         "order": cost.order,
     }
+
+
+@lru_cache(maxsize=64)
+def _at_all_orders(mu: float, log_q: float) -> tuple[np.ndarray, np.ndarray]:
+    """Both bounds of one release at every order; kept, since releases of a run are often alike."""
+    dependent = np.array([rdp_bound(order, mu, log_q) for order in ORDERS])
+    return dependent, np.array([rdp(order, mu) for order in ORDERS])
 
 
 def _log_between(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""From results to tables and figures."""
+"""Numbers and images into tables and figures; knows nothing of how they were made."""
