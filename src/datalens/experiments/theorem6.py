@@ -128,7 +128,7 @@ def theorem6(
                 for quantiser in Quantiser:
                     found = bound(facts, descent, reading, quantiser)
                     rows.append(_row(source, clip, reading, quantiser, found))
-    shown = list(sources)[0 if images is None else 3]
+    shown = next((name for name in sources if name.endswith("late images")), next(iter(sources)))
     widest = replace(plain, clip_bound=max(clips))
     return Theorem6Result(
         rows=tuple(rows),

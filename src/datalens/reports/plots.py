@@ -99,6 +99,7 @@ def line_plot(
         axes = figure.add_subplot()
         for number, curve in enumerate(curves):
             x, y = _visible(curve, x_log=x_log, y_log=y_log)
+            gap = max(1, len(x) // 10)
             axes.plot(
                 x,
                 y,
@@ -107,7 +108,7 @@ def line_plot(
                 linestyle=LINES[number % len(LINES)],
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=4,
-                markevery=max(1, len(x) // 10),
+                markevery=(number * gap // len(curves), gap),  # so that curves on top of each other both show
                 linewidth=1.6,
             )
         axes.set(xlabel=_plain(x_label), ylabel=_plain(y_label), title=_plain(title))
