@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from datalens.audit.direction_reader import read_direction_records
+from datalens.audit.generator_reader import generator_environment
 from datalens.audit.ledger_reader import Difference, Entry, read_entries
 from datalens.audit.second_certificate import certificate_again, promised_by, unequal
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
+from datalens.audit.second_noise import check_slack
 from datalens.audit.second_settings import is_charge, score_charge, setting_differences, step_charge
 from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
@@ -83,6 +85,7 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
         lambda: _check_head(entries),
         lambda: _check_settings(entries, config, release, found),
         lambda: _check_order(entries),
+        lambda: check_slack(entry.body for entry in entries),
         lambda: _check_events(entries),
         lambda: _check_directions(entries, release, found),
         lambda: _check_scores(entries, release),
@@ -90,7 +93,7 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     ]
     if is_tuned(entries):
         middle = tuned_checks(entries, config, release)
-        checks = [checks[0], lambda: _check_order(entries), *middle, checks[-1]]
+        checks = [checks[0], *checks[2:4], *middle, checks[-1]]
     for check in checks:
         try:
             check()
@@ -222,7 +225,8 @@ def _check_certificate(
     if GENERATOR not in files:
         found.differences.append(f"{GENERATOR} is missing")
     said = _json(release / CERTIFICATE)
-    expected = certificate_again(entries, config, files, said.get("environment"))
+    made_in = generator_environment(release / GENERATOR) if GENERATOR in files else said.get("environment")
+    expected = certificate_again(entries, config, files, made_in)
     found.certificate = expected
     found.differences += list(unequal(expected, said))
     try:
