@@ -109,7 +109,7 @@ def _flipped(place: int) -> Callable[[bytes], bytes]:
     return lambda content: content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def _rechained(change: Callable[[list[dict[str, Any]]], None]) -> Callable[[Path], None]:
+def _rechained(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[Path], None]:
     """Somebody who rewrites the ledger, with all its hashes right."""
 
     def tamper(release: Path) -> None:
