@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -67,3 +71,18 @@ def test_noise_is_under_a_tenth_of_a_quick_step() -> None:
         lambda: ensemble.tally(fakes, 0, teachers.steps, voting.top_k, 1e-5, voting.images_per_teacher)
     )
     assert drawing < 0.1 * asking * voting.num_teachers / ASKED
+
+
+def test_the_benchmark_prints_a_share() -> None:
+    """``benchmarks/noise_share.py`` counts the noise of every step, which is part of the step."""
+    script = Path(__file__).parents[2] / "benchmarks" / "noise_share.py"
+    done = subprocess.run(
+        [sys.executable, script, "shapes", "--recipe", "shapes-quick", "--steps", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = json.loads(done.stdout)
+    assert said["steps"] == 1
+    assert 0 < said["share"] < 0.5
+    assert 0 < said["milliseconds_of_noise_a_step"] < said["milliseconds_a_step"]

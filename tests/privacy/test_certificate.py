@@ -210,3 +210,16 @@ def test_a_group_of_g_records_costs_mu_times_g() -> None:
         small_config(voting__noise_stddev=200.0, privacy__epsilon=9.0, privacy__group_size=3), 64
     ).event
     assert group.mu == pytest.approx(3 * alone.mu, rel=1e-15)
+
+
+def test_the_page_says_votes_sensitivity_versions_and_hashes_too(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=1)
+    release = tmp_path / "run" / "release"
+    certificate = json.loads((release / "certificate.json").read_bytes())
+    page = (release / "README.md").read_text()
+    assert "at most 5 votes" in page
+    assert f"by at most {certificate['noise']['sensitivities'][0]:g}" in page
+    assert f"datalens {certificate['environment']['datalens']}, python" in page
+    assert certificate["ledger"]["head"] in page
+    assert set(certificate["files"]) >= {"config.json", "directions.bin", "generator.safetensors"}
+    assert all(digest in page for digest in certificate["files"].values())

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_runs import copy, crash_after, resume, train
 
@@ -128,3 +129,26 @@ def _complaint(use: Callable[[], object]) -> str:
 
 def _header(root: Path) -> str:
     return (root / "release" / "ledger.jsonl").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize("said", ["[]", "not JSON", "[" * 100_000], ids=["no object", "no JSON", "deep"])
+def test_a_generator_that_says_nonsense_of_its_making_is_refused_in_one_line(
+    tmp_path: Path, said: str
+) -> None:
+    from safetensors.numpy import save_file
+
+    from datalens.audit.generator_reader import generator_environment
+    from datalens.audit.ledger_reader import Difference
+    from datalens.errors import CheckpointError
+    from datalens.training.release import read_environment
+
+    path = tmp_path / "generator.safetensors"
+    save_file({"x": np.zeros(2)}, path, {"environment": said})
+    with pytest.raises(CheckpointError, match="restore the file") as caught:
+        read_environment(path)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(Difference, match="what it was made in"):
+        generator_environment(path)
+    path.write_bytes(b"\xff" * 100)  # a header of 2^64 - 1 bytes
+    with pytest.raises(Difference, match="what it was made in"):
+        generator_environment(path)

@@ -184,7 +184,7 @@ def test_count_moves_by_at_most_one_with_one_record(monkeypatch):
     plan, data = small_plan(), small_data()
     config = plan.candidates[0]
     facts, _, partition, *_ = tuning.draw_run(config, data)
-    right = np.arange(60) % 3 == 0
+    right = np.arange(60) % 12 != 0  # five are wrong, so some of the twelve held out are right
     generator = facts.student_plan.generator()
 
     def judge(images, labels, test_images, test_labels, **_):

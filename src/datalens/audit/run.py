@@ -12,6 +12,7 @@ from datalens.audit.mechanism import audit_mechanism, audit_sensitivity
 from datalens.audit.noise_law import DRAWS, audit_noise
 from datalens.audit.replay import replay_ledger
 from datalens.audit.subject import Subject
+from datalens.audit.verify import verify_run
 from datalens.privacy.events import NoiseKind
 from datalens.privacy.ledger import Ledger
 from datalens.training.facts import PublicFacts, read_facts
@@ -53,11 +54,24 @@ def audit_run(
 
 
 def audit_files(source: RunFolder) -> list[Finding]:
-    """The ledger against other eyes and an independent accountant, the directions against the ledger."""
+    """The ledger against other eyes and an independent accountant, all that is released against the ledger."""
     findings = replay_ledger(source.ledger, source.directions if source.directions.exists() else None)
     if source.partition.is_file():
         findings.append(audit_partition(source.partition))
+    if source.certificate.is_file():
+        findings.append(_verified(source.root))
     return findings
+
+
+def _verified(root: Path) -> Finding:
+    """What ``datalens verify`` says, so that an audit passes nothing that it would not."""
+    differences = verify_run(root).differences
+    text = (
+        differences[0]
+        if differences
+        else "what is released agrees with the ledger, the certificate with both"
+    )
+    return Finding("verify", not differences, text, {"differences": differences})
 
 
 def audit_subject(

@@ -89,7 +89,7 @@ def authorisations_again(entries: Sequence[Entry]) -> list[tuple[bool, Json]]:
     return found
 
 
-def promised_by(said: Json) -> float:
+def promised_by(said: Mapping[str, Any]) -> float:
     """The epsilon that one authorisation promises: its plan's cost, or its ceiling."""
     if said.get("planned") is not None and said.get("num_releases") is not None:
         return epsilon_again([_repeated(said)], said["delta"], said["accountant"])
@@ -211,7 +211,7 @@ def _planned(said: Json, header: Mapping[str, Any]) -> list[Json]:
     return list(header.get("planned_events") or []) if header.get("authorisation") == said else []
 
 
-def _repeated(said: Json) -> Json:
+def _repeated(said: Mapping[str, Any]) -> Json:
     return {**said["planned"], "count": said["planned"]["count"] * said["num_releases"]}
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import norm
+from scipy.special import log_ndtr
 
 from datalens.audit.ledger_reader import Difference
 
@@ -118,8 +119,8 @@ def _mean_tries(gamma: float, eta: float) -> float:
 
 def exact_delta(epsilon: float, mu: float) -> float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)."""
-    first = norm.logcdf(mu / 2 - epsilon / mu)
-    second = epsilon + norm.logcdf(-mu / 2 - epsilon / mu)
+    first = log_ndtr(mu / 2 - epsilon / mu)
+    second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     return float(math.exp(first) * -math.expm1(min(0.0, second - first)))
 
 
@@ -133,6 +134,7 @@ def _is_enough(epsilon: float, mu: float, delta: float, accountant: str) -> bool
     return _tight_rdp(mu, delta) <= epsilon
 
 
+@lru_cache(maxsize=64)  # asked for one mu and nearly always one delta, some hundred times
 def _tight_rdp(mu: float, delta: float) -> float:
     """min over a > 1 of a mu^2/2 + log((a-1)/a) - (log delta + log a)/(a-1); 0 where pure closeness is enough."""
     if 1 - math.exp(-mu * mu / 2) <= delta * delta:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from datalens.audit.ledger_reader import Entry
-from datalens.audit.second_certificate import authorisations_again
+from datalens.audit.second_certificate import authorisations_again, promised_by
+from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
@@ -47,6 +48,13 @@ def score_charge(header: Json) -> tuple[float, float, int]:
     return float(header["mechanism"]["group_size"]), header["score_noise"], 1
 
 
+def threshold_again(voting: Json, stddev: float) -> float:
+    """The threshold asked for, or 0.612 times the noise of a teacher's share; a twentieth without noise."""
+    if voting["vote_threshold"] is not None:
+        return voting["vote_threshold"]
+    return round(0.612 * stddev / voting["num_teachers"], 4) if stddev else 0.05
+
+
 def is_charge(event: Json, charge: tuple[float, float, int]) -> bool:
     """Whether an event says these three numbers."""
     said = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
@@ -68,8 +76,8 @@ def _mechanism(mechanism: Json, config: Json) -> Iterator[str]:
         "num_steps": config["num_steps"],
         "coordinates": math.prod(config["image_shape"]),
     }
-    asked = {"vote_threshold": voting.get("vote_threshold"), "num_steps": voting.get("num_steps")}
-    asked["noise_stddev"] = voting.get("noise_stddev")
+    asked = {name: voting.get(name) for name in ("num_steps", "noise_stddev")}
+    pairs["vote_threshold"] = threshold_again(voting, config["noise_stddev"])
     for name, value in [
         *pairs.items(),
         *((name, value) for name, value in asked.items() if value is not None),
@@ -98,6 +106,7 @@ def _claims(header: Json, config: Json) -> Iterator[str]:
         "publishable": _is_fit(privacy),
         "score_noise": privacy.get("score_noise"),
         "data": config["data"],
+        "datalens": config["datalens"],
         "method": "datalens",
     }
     for name, value in pairs.items():
@@ -113,6 +122,9 @@ def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
         yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40}, {CONFIG} says {privacy['epsilon']!r:.40}"
     mechanism, planned = header["mechanism"], list(header.get("planned_events") or [])
     steps, scores = planned[:1], planned[1:]
+    cost = epsilon_again(planned, said["delta"], said["accountant"]) if planned else promised_by(said)
+    if said["epsilon"] is not None and cost > said["epsilon"] * (1 + TOLERANCE):
+        yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40} for a plan that costs {cost:g}"
     if said.get("planned") is not None:
         if said["num_releases"] != mechanism["num_steps"] or said["planned"]["count"] != 1 or planned:
             yield f"{LEDGER}: plans another number of releases than the {mechanism['num_steps']} steps"

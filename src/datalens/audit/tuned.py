@@ -9,8 +9,14 @@ from typing import Any
 
 from datalens.audit.direction_reader import read_direction_records
 from datalens.audit.ledger_reader import Difference, Entry
+from datalens.audit.second_settings import threshold_again
+from datalens.privacy import promises
 
 METHOD = "datalens-tune"
+CLAIMS = {"adjacency": promises.ADD_OR_REMOVE, "publishable": True, "planned_events": [], "score_noise": None}
+"""What the first line of every tuned run says of itself: only such runs are tuned."""
+LAW_ERROR = 2.0**-40
+"""Charged for the law of the number of tries, besides the samplers'."""
 _ROOM = 1 + 1e-9
 
 
@@ -72,7 +78,7 @@ def _check_share(header: dict[str, Any]) -> None:
         if said["noise"] != mechanism["noise"]:
             raise Difference("ledger.jsonl: the best try has another noise than the mechanism's")
         mass += number * (said["slack"]["tau"] + math.expm1(said["slack"]["eta"]))
-    if not tuning["expected_tries"] * mass <= event["bad_mass"] * _ROOM:
+    if not tuning["expected_tries"] * mass + LAW_ERROR <= event["bad_mass"] * _ROOM:
         raise Difference("ledger.jsonl: the tuning is charged less than its samplers' slack")
     if mechanism["num_teachers"] * mechanism["shard_size"] + tuning["held_slots"] > mechanism["num_records"]:
         raise Difference("ledger.jsonl: teachers own held-out slots")
@@ -96,6 +102,11 @@ def _pairs(header: dict[str, Any], config: dict[str, Any]) -> Iterator[tuple[str
     for name in ("num_records", "noise_stddev", "num_steps"):
         yield name, mechanism[name], config[name]
     yield "insecure_seed", None, privacy["insecure_seed"]
+    yield "datalens", header["datalens"], config["datalens"]
+    for name, value in CLAIMS.items():
+        yield name, header[name], value
+    yield "name", mechanism["name"], "topagg"
+    yield "vote_threshold", mechanism["vote_threshold"], threshold_again(voting, config["noise_stddev"])
     yield "data", header["data"], config["data"]
     yield "coordinates", mechanism["coordinates"], math.prod(config["image_shape"])
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from datalens.audit.direction_reader import read_direction_records
+from datalens.audit.generator_reader import generator_environment
 from datalens.audit.ledger_reader import Difference, Entry, read_entries
-from datalens.audit.second_certificate import certificate_again, promised_by, unequal
-from datalens.audit.second_curves import TOLERANCE, epsilon_again
-from datalens.audit.second_settings import is_charge, score_charge, setting_differences, step_charge
+from datalens.audit.second_certificate import certificate_again, unequal
+from datalens.audit.second_charges import check_events, check_lines, check_order
+from datalens.audit.second_noise import check_slack
+from datalens.audit.second_settings import setting_differences
 from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
 from datalens.privacy import promises
@@ -27,6 +29,8 @@ from datalens.training.heads import known_head
 
 LEDGER, CONFIG, CERTIFICATE, CARD = "ledger.jsonl", "config.json", "certificate.json", "README.md"
 DIRECTIONS, GENERATOR, SCORES = "directions.bin", "generator.safetensors", "scores.json"
+SCORED = "right predictions"
+"""The one thing that may be counted on people's data."""
 
 
 @dataclass
@@ -82,15 +86,17 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     checks: list[Callable[[], None]] = [
         lambda: _check_head(entries),
         lambda: _check_settings(entries, config, release, found),
-        lambda: _check_order(entries),
-        lambda: _check_events(entries),
+        lambda: check_order(entries),
+        lambda: check_lines(entries),
+        lambda: check_slack(entry.body for entry in entries),
+        lambda: check_events(entries),
         lambda: _check_directions(entries, release, found),
         lambda: _check_scores(entries, release),
         lambda: _check_certificate(entries, config, release, found),
     ]
     if is_tuned(entries):
         middle = tuned_checks(entries, config, release)
-        checks = [checks[0], lambda: _check_order(entries), *middle, checks[-1]]
+        checks = [checks[0], *checks[2:5], *middle, checks[-1]]
     for check in checks:
         try:
             check()
@@ -138,46 +144,6 @@ def _check_settings(
         found.differences.append(difference)
 
 
-def _check_order(entries: Sequence[Entry]) -> None:
-    """Whatever was released fitted what was authorised at that time."""
-    in_force: dict[str, Any] | None = None
-    charged: list[dict[str, Any]] = []
-    for number, entry in enumerate(entries):
-        if isinstance(entry.body.get("authorisation"), dict) and entry.kind in ("header", "authorisation"):
-            in_force = entry.body["authorisation"]
-        charged += entry.charges
-        if entry.kind != "release":
-            continue
-        if in_force is None:
-            raise Difference(f"{LEDGER} line {entry.number}: something was released before it was authorised")
-        rest = entries[number + 1 :]
-        upcoming = next((later.kind for later in rest if later.kind in ("release", "authorisation")), "end")
-        if upcoming == "release":  # cost only grows, so the last release under an authorisation decides
-            continue
-        limit = promised_by(in_force)
-        if not epsilon_again(charged, in_force["delta"], in_force["accountant"]) <= limit * (1 + TOLERANCE):
-            raise Difference(f"{LEDGER} line {entry.number}: brings epsilon above the {limit:g} authorised")
-
-
-def _check_events(entries: Sequence[Entry]) -> None:
-    """Every release was charged for what the mechanism with the settings of its time does."""
-    mechanism = dict(entries[0].body["mechanism"])
-    for entry in entries:
-        if entry.kind == "settings":
-            mechanism |= {name: entry.body[name] for name in ("top_k", "noise_stddev")}
-        if entry.kind != "release":
-            continue
-        [event], note = entry.charges, entry.body.get("note") or {}
-        expected = score_charge(entries[0].body) if "score" in note else step_charge(mechanism)
-        if not is_charge(event, expected):
-            charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
-            raise Difference(
-                f"{LEDGER} line {entry.number}: charges {charged}, the mechanism costs {expected}"
-            )
-        if event["noise"] != mechanism["noise"] or event["count"] != 1:
-            raise Difference(f"{LEDGER} line {entry.number}: charges another noise than the mechanism's")
-
-
 def _check_directions(entries: Sequence[Entry], release: Path, found: Verification) -> None:
     """Every recorded direction was paid for by a line of its own."""
     unused = {}
@@ -202,7 +168,7 @@ def _check_scores(entries: Sequence[Entry], release: Path) -> None:
     if not (release / SCORES).is_file():
         return
     paid = {
-        entry.digest
+        entry.digest: entry.body
         for entry in entries
         if entry.kind == "release" and "score" in (entry.body.get("note") or {})
     }
@@ -211,7 +177,10 @@ def _check_scores(entries: Sequence[Entry], release: Path) -> None:
             continue
         if score["line_hash"] not in paid:
             raise Difference(f"{SCORES}: no line of {LEDGER} of its own pays for score {number}")
-        paid.remove(score["line_hash"])
+        body = paid.pop(score["line_hash"])
+        said = {**body["note"], "noise_stddev": body["event"]["noise_stddev"]}
+        if said.pop("score") != SCORED or any(score.get(name) != value for name, value in said.items()):
+            raise Difference(f"{SCORES}: score {number} was measured or noised otherwise than {LEDGER} says")
 
 
 def _check_certificate(
@@ -222,7 +191,8 @@ def _check_certificate(
     if GENERATOR not in files:
         found.differences.append(f"{GENERATOR} is missing")
     said = _json(release / CERTIFICATE)
-    expected = certificate_again(entries, config, files, said.get("environment"))
+    made_in = generator_environment(release / GENERATOR) if GENERATOR in files else said.get("environment")
+    expected = certificate_again(entries, config, files, made_in)
     found.certificate = expected
     found.differences += list(unequal(expected, said))
     try:

@@ -33,6 +33,9 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         f"learned from "
         "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train "
         "it again.",
+        f"On an image a teacher has at most {mechanism.get('top_k')} votes; one person moves a sum, over the "
+        f"{mechanism.get('batch_size')} images of a step, by at most "
+        f"{max(certificate['noise']['sensitivities'], default=0):g}.",
         "## What was taken to be public",
         _bullets(
             [
@@ -58,6 +61,7 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         f"`RUN` is the folder that holds this folder `{release_folder(certificate)}`. Drawing samples "
         "costs nothing more, however many. In Python:",
         '```python\nfrom datalens import DataLens\n\nimages, labels = DataLens.load("RUN").sample(1000)\n```',
+        *_identity(certificate),
         "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
         "`datalens verify` recomputes the one from the other.",
     ]
@@ -133,6 +137,18 @@ def _later(certificate: Mapping[str, Any]) -> list[str]:
         for item in changed
     ]
     return ["## What was changed on the way", _bullets(items)]
+
+
+def _identity(certificate: Mapping[str, Any]) -> list[str]:
+    """Versions and hashes: which files this page is about."""
+    made_in, files = certificate["environment"], certificate["files"]
+    versions = [
+        f"{name} {made_in[name]}" for name in ("datalens", "python", "torch", "numpy") if name in made_in
+    ]
+    hashes = [f"`{name}`: SHA-256 `{digest}`" for name, digest in files.items()]
+    ledger = certificate["ledger"]
+    hashes.append(f"`ledger.jsonl`: its line {ledger['last_line']} has the hash `{ledger['head']}`")
+    return ["## Which files this is about", f"Made with {_list(versions)}.", _bullets(hashes)]
 
 
 def _notion(guarantee: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,30 +24,37 @@ from datalens.training.heads import note_head
 from datalens.training.run_folder import RunFolder
 from datalens.version import __version__
 
-__all__ = ["certify", "environment", "read_facts", "read_generator", "write_generator"]
+__all__ = [
+    "certify",
+    "environment",
+    "read_environment",
+    "read_facts",
+    "read_generator",
+    "write_generator",
+]
 
 
-def certify(folder: RunFolder, ledger: Ledger, made_in: Mapping[str, Any] | None = None) -> dict[str, Any]:
+ENVIRONMENT = "environment"
+"""Where ``generator.safetensors`` names what it was made in: its hash then vouches for that too."""
+
+
+def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     """Write ``certificate.json`` and ``README.md`` from what lies in ``release/``, and return the certificate.
 
     Args:
         folder: of the run; its generator and settings are in place.
         ledger: of the run.
-        made_in: the environment of the training; None for the one that the old certificate names.
 
     Raises:
         DataLensError: files are missing, or the ledger certifies nothing.
     """
     config = read_json(folder.config)
-    if made_in is None:
-        certificate = read_json(folder.certificate)
-        made_in = certificate.get("environment") if isinstance(certificate, dict) else None
     files = {
         path.name: file_digest(path)
         for path in (folder.config, folder.directions, folder.generator, folder.scores)
         if path.is_file()
     }
-    certificate = build_certificate(ledger, config, files, made_in or {})
+    certificate = build_certificate(ledger, config, files, read_environment(folder.generator))
     write_json(folder.certificate, certificate)
     write_atomically(folder.data_card, data_card(certificate).encode())
     note_head(str(ledger.header.get("run_id", "")), ledger.head)
@@ -68,10 +76,27 @@ def environment(device: str | torch.device) -> dict[str, Any]:
     }
 
 
-def write_generator(path: Path, generator: FinishedGenerator) -> None:
-    """Write the weights and batch-norm statistics."""
+def write_generator(path: Path, generator: FinishedGenerator, made_in: Mapping[str, Any]) -> None:
+    """Write the weights and batch-norm statistics, and the environment of the training in the file's header."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
-    write_atomically(path, safetensors.torch.save(tensors))
+    header = {ENVIRONMENT: json.dumps(dict(made_in), sort_keys=True)}
+    write_atomically(path, safetensors.torch.save(tensors, header))
+
+
+def read_environment(path: Path) -> dict[str, Any]:
+    """What a generator was made in, from its file's header; empty where that does not say.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
+    try:
+        with safetensors.safe_open(path, "numpy") as file:
+            made_in = json.loads((file.metadata() or {}).get(ENVIRONMENT, "{}"))
+        if not isinstance(made_in, dict):
+            raise ValueError("its environment is no object")
+    except (OSError, ValueError, RecursionError, safetensors.SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({_reason(error)}); restore the file") from None
+    return made_in
 
 
 def read_generator(path: Path, facts: PublicFacts) -> FinishedGenerator:

@@ -20,8 +20,15 @@ from datalens.student.sampling import sample_images
 from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, read_directions, write_directions
 from datalens.training.facts import PublicFacts
-from datalens.training.files import read_json, write_atomically, write_json
-from datalens.training.release import certify, environment, read_facts, read_generator, write_generator
+from datalens.training.files import write_atomically, write_json
+from datalens.training.release import (
+    certify,
+    environment,
+    read_environment,
+    read_facts,
+    read_generator,
+    write_generator,
+)
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Progress, Session
 
@@ -253,17 +260,14 @@ class DataLens:
         loaded._ledger = Ledger.read(source.ledger)
         if source.directions.is_file():
             loaded._records = read_directions(source.directions)
-        if source.certificate.is_file():
-            certificate = read_json(source.certificate)
-            made_in = certificate.get("environment") if isinstance(certificate, dict) else None
-            loaded._made_in = made_in if isinstance(made_in, dict) else {}
+        loaded._made_in = read_environment(source.generator)
         return loaded
 
 
 def write_release(folder: RunFolder, model: DataLens) -> None:
     """Write what a finished (or stopped) run shares besides ledger and settings."""
-    write_generator(folder.generator, model.generator)
-    certify(folder, model.ledger, model._made_in)
+    write_generator(folder.generator, model.generator, model._made_in)
+    certify(folder, model.ledger)
 
 
 def _there(part: _Part | None) -> _Part:

@@ -186,7 +186,7 @@ def _keep(place: Path, made: Try) -> None:
     write_json(place / "try.json", {"noisy_right": made.noisy_right, "candidate": made.candidate})
     write_json(place / "settings.json", made.facts.to_json())
     write_directions(place / "directions.bin", made.records)
-    write_generator(place / "generator.safetensors", made.generator)
+    write_generator(place / "generator.safetensors", made.generator, made.made_in)
 
 
 def _release(
@@ -205,8 +205,8 @@ def _release(
         write_json(folder.config, facts.to_json())
         paid = [replace(record, line_hash=line.hash) for record in best.records]
         write_directions(folder.directions, paid)
-        write_generator(folder.generator, best.generator)
-        certify(folder, ledger, best.made_in)
+        write_generator(folder.generator, best.generator, best.made_in)
+        certify(folder, ledger)
     for path in (*folder.release.iterdir(), folder.release):  # their times would tell how long it took
         os.utime(path, (0, 0))
 
