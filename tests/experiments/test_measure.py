@@ -124,8 +124,8 @@ def test_the_command_draws_what_is_there(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], "name a table: table1"),
-        (["table99"], "'table99' is not a table here; known: table1"),
+        ([], "name what to reproduce: table1"),
+        (["table99"], "'table99' is no table or figure here; known: table1"),
         (["table1", "--data-set", "svhn"], "--data-set 'svhn' is unknown; known: mnist"),
         (["table1", "--seeds", "0"], "0 is too small"),
     ],

@@ -25,7 +25,7 @@ VERBS = {
     "purge": ("datalens.cli.purge:purge", "Remove a run's private side."),
     "budget": ("datalens.cli.budget:budget", "One privacy budget for a data set, across runs."),
     "privacy": ("datalens.cli.privacy:privacy", "Cost and plan, without any data."),
-    "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables."),
+    "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables and figures."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
 }
 

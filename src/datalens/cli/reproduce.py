@@ -1,8 +1,7 @@
-"""``datalens reproduce``: the paper's tables, each by one command."""
+"""``datalens reproduce``: the paper's tables, figures and claims, each by one command."""
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,15 @@ import click
 from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Number, Once, Text, Whole
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from datalens.experiments.store import ResultsStore
     from datalens.experiments.table import Table
+    from datalens.reports.grid import Grid
 
 
-@click.command(cls=Once, short_help="Redo the paper's tables.")
+@click.command(cls=Once, short_help="Redo the paper's tables and figures.")
 @click.argument("names", nargs=-1, type=Text(), metavar="NAME...")
 @click.option(
     "--store", type=Text(), default="results/results.jsonl", show_default=True, help="Results so far."
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @quiet_option
 @json_option
 def reproduce(names: tuple[str, ...], **options: Any) -> None:
-    """Train what the tables NAME... still lack, and draw them beside the paper's numbers.
+    """Run what the tables and figures NAME... still lack, and draw them beside the paper's numbers.
 
     Results are kept in a store of JSON lines: a cell that is there is not run again, and an interrupted sweep
     goes on where it was. Cells are trained with insecure seeds on published data; nothing here is a release.
@@ -47,50 +47,59 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     datalens reproduce table1 table12 --data-set mnist --seeds 1
     datalens reproduce table4 --draw
     """
+    from datalens.experiments.figures import FIGURES
     from datalens.experiments.store import ResultsStore
+    from datalens.experiments.study import NotRun
     from datalens.experiments.sweep import run, work_of
 
     output = Output(options["json_target"], quiet=options["quiet"])
-    tables = _asked(names, only_list=options["only_list"])
-    store = ResultsStore(Path(options["store"]))
+    tables, figures = _asked(names, only_list=options["only_list"])
+    store = ResultsStore(Path(options["store"]), read_only=options["draw"])
     rows = [row for table in tables for row in table.rows if _wanted(row.cell.data_set, options["data_sets"])]
     work = work_of(rows, store, num_seeds=options["seeds"])
     if options["only_list"]:
-        output.table(("name", "title", "rows"), [(t.name, t.title, str(len(t.rows))) for t in tables])
+        listed = [*((t.name, t.title) for t in tables), *((name, FIGURES[name][0]) for name in figures)]
+        output.table(("name", "title"), listed)
         for item in work:
             output.say(f"to run: {item.cell.title}: {', '.join(item.scores)}")
-        output.finish({"tables": [t.name for t in tables], "cells_to_run": [w.cell.to_json() for w in work]})
+        output.finish(
+            {"names": [name for name, _ in listed], "cells_to_run": [w.cell.to_json() for w in work]}
+        )
         return
+    place = _place(options, store)
+    out = Path(options["out"] or store.path.parent)
     absent: list[str] = []
     if not options["draw"]:
         until = None if options["minutes"] is None else time.monotonic() + 60 * options["minutes"]
-        absent = run(
-            work,
-            store,
-            _place(options, store),
-            tell=lambda line: output.say(line),
-            stop=lambda: until is not None and time.monotonic() > until,
-        )
+        late = lambda: until is not None and time.monotonic() > until  # noqa: E731
+        absent = run(work, store, place, tell=output.say, stop=late)
     for line in absent:
         output.warn(line)
-    drawn = [_draw(table, store, Path(options["out"] or store.path.parent), output) for table in tables]
+    make_folder(out)
+    drawn = [_write(table.name, table.draw(store), out, output) for table in tables]
+    for name in figures:
+        try:
+            drawn.append(_write(name, FIGURES[name][1](store, place, out), out, output))
+        except NotRun as error:
+            output.warn(f"{error}; leave out --draw to run it")
     left = work_of(rows, store, num_seeds=options["seeds"])
-    output.say(f"{len(left)} cells left to run" if left else "every cell that can run here has run")
-    output.finish({"tables": drawn, "cells_left": len(left)})
+    if tables:
+        output.say(f"{len(left)} cells left to run" if left else "every cell that can run here has run")
+    output.finish({"drawn": drawn, "cells_left": len(left)})
 
 
-def _asked(names: tuple[str, ...], *, only_list: bool) -> list[Table]:
+def _asked(names: tuple[str, ...], *, only_list: bool) -> tuple[list[Table], list[str]]:
+    from datalens.experiments.figures import FIGURES
     from datalens.experiments.tables import TABLES
 
+    known = [*TABLES, *FIGURES]
     if not names and not only_list:
-        raise ConfigError(f"name a table: {', '.join(TABLES)}, or all")
+        raise ConfigError(f"name what to reproduce: {', '.join(known)}, or all")
     for name in names:
-        if name not in TABLES and name != "all":
-            raise ConfigError(f"{name!r} is not a table here; known: {', '.join(TABLES)}, all")
-    chosen = (
-        TABLES if not names or "all" in names else dict.fromkeys(names)
-    )  # those with hours of work come last
-    return [TABLES[name]() for name in chosen]
+        if name not in known and name != "all":
+            raise ConfigError(f"{name!r} is no table or figure here; known: {', '.join(known)}, all")
+    chosen = known if not names or "all" in names else list(dict.fromkeys(names))
+    return [TABLES[name]() for name in chosen if name in TABLES], [name for name in chosen if name in FIGURES]
 
 
 def _wanted(data_set: str, asked: str | None) -> bool:
@@ -105,6 +114,18 @@ def _wanted(data_set: str, asked: str | None) -> bool:
     return data_set in names
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for what is drawn.
+
+    Raises:
+        RunError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"--out {folder}: cannot be made ({error.strerror}); give another folder") from None
+
+
 def _place(options: dict[str, Any], store: ResultsStore) -> Any:
     from datalens.experiments.measure import Workplace
 
@@ -112,13 +133,11 @@ def _place(options: dict[str, Any], store: ResultsStore) -> Any:
     return Workplace(scratch, options["data_root"], store.path.parent / "grids")
 
 
-def _draw(table: Table, store: ResultsStore, out: Path, output: Output) -> dict[str, Any]:
+def _write(name: str, grid: Grid, out: Path, output: Output) -> dict[str, Any]:
     from datalens.reports.grid import to_csv, to_markdown, to_text
     from datalens.training.files import write_atomically
 
-    grid = table.draw(store)
-    os.makedirs(out, exist_ok=True)
     for ending, text in (("txt", to_text(grid) + "\n"), ("md", to_markdown(grid)), ("csv", to_csv(grid))):
-        write_atomically(out / f"{table.name}.{ending}", text.encode())
+        write_atomically(out / f"{name}.{ending}", text.encode())
     output.say(to_text(grid) + "\n")
-    return {"name": table.name, "header": grid.header, "rows": grid.rows, "notes": grid.notes}
+    return {"name": name, "header": grid.header, "rows": grid.rows, "notes": grid.notes}

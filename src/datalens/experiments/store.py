@@ -35,13 +35,15 @@ class ResultsStore:
 
     Args:
         path: the file; made at the first result.
+        read_only: nothing is to be added.
 
     Raises:
         RunError: it cannot be read, or a line before its last is damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
+        self.read_only = read_only
         self._scores: dict[str, dict[str, dict[str, Any]]] = {}
         self._runs: dict[str, Result] = {}
         self._ends_whole = True

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from datalens.errors import DataLensError
 from datalens.experiments.store import ResultsStore
 from datalens.training.release import environment
 
@@ -43,6 +44,10 @@ class Study:
         }
 
 
+class NotRun(DataLensError):
+    """A study that is not in the store, where nothing may be computed."""
+
+
 def studied(study: Study, store: ResultsStore, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The study's result: from the store, or computed and put there with machine, versions and seconds.
 
@@ -50,10 +55,15 @@ def studied(study: Study, store: ResultsStore, compute: Callable[[], dict[str, A
         study: what.
         store: where results are.
         compute: gives plain values; called only where the store has none.
+
+    Raises:
+        NotRun: it is not there, and the store is only to be read.
     """
     held = store.score(study, "result")
     if held is not None:
         return held
+    if store.read_only:
+        raise NotRun(f"{study.name}: not run")
     started = time.monotonic()
     result = compute()
     facts = {
