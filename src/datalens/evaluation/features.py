@@ -50,12 +50,14 @@ class Features:
         log_probabilities: float64 ``[N, Y]``, for the Inception Score; 0 is certain.
         extractor: Digest of the classifier's weights: compare numbers only where it is the same.
         channel_repeat: How many times the only channel was repeated to fit the extractor (1: not at all).
+        resize: How the extractor scaled the images, in words.
     """
 
     features: npt.NDArray[np.float32]
     log_probabilities: npt.NDArray[np.float64]
     extractor: str
     channel_repeat: int = 1
+    resize: str = "none"
 
     @property
     def num_images(self) -> int:
@@ -80,6 +82,11 @@ class FeatureExtractor:
     num_classes: int
     digest: str
     device: torch.device
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"{self.net.kind} ({self.net.num_features} features)"
 
     def extract(self, images: ImageArray, value_range: ValueRange | str | None = None) -> Features:
         """Features and class probabilities of images, in their order.
