@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 METRICS = ("utility", "is", "fid", "kid", "copies")
 FEATURE_METRICS = ("is", "fid", "kid")
+POOR_FEATURES = 0.8
+"""Accuracy of the feature classifier below which its features are not worth much."""
 CLASSIFIERS = ("cnn", "mlp", "logistic")
 
 
@@ -81,7 +83,12 @@ def feature_scores(
             facts["real_test"] = _scores(
                 extractor.extract(test.images[order]), real, options["metrics"], options["seed"]
             )
-        facts["accuracy_on_real_test"] = _accuracy(extractor, test)
+        accuracy = facts["accuracy_on_real_test"] = _accuracy(extractor, test)
+        if accuracy is not None and accuracy < POOR_FEATURES:
+            output.warn(
+                f"the feature classifier is right on only {accuracy:.1%} of the real test images, so its "
+                "features say little; give more real images, or --inception"
+            )
     return facts
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils import skip_init
 
 INPUT_SIZE = 299
 LAYERS = (64, 192, 768, 2048)
@@ -39,7 +40,7 @@ class ConvNorm(nn.Module):
     ) -> None:
         super().__init__()
         padding = (kernel[0] // 2, kernel[1] // 2) if padded else 0
-        self.conv = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
+        self.conv = skip_init(nn.Conv2d, inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
         self.bn = nn.BatchNorm2d(outputs, eps=1e-3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -135,7 +136,7 @@ class InceptionV3(nn.Module):
         self.Mixed_7a = _halve_to_8(768)
         self.Mixed_7b = _forked(1280, mean)
         self.Mixed_7c = _forked(2048, Pool.MAX if original else mean)
-        self.fc = nn.Linear(2048, NUM_OUTPUTS[kind])
+        self.fc = skip_init(nn.Linear, 2048, NUM_OUTPUTS[kind])
 
     def forward(self, images_BCHW: torch.Tensor, layer: int = 2048) -> tuple[torch.Tensor, torch.Tensor]:
         """Features ``[B, layer]``, averaged over the image, and logits ``[B, outputs]``.
