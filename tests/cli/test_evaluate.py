@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.data import load
+
 FAST = ("--classifier", "logistic", "--num-samples", "64", "--epochs", "2")
 
 
@@ -60,6 +62,33 @@ def test_a_score_is_not_written_under_release(call, run) -> None:
         in call("evaluate", run, "--data", "shapes", *FAST, "--json", target).complaint
     )
     assert released(run) == before
+
+
+def test_charge_on_public_data_puts_the_accuracy_beside_the_release(call, run) -> None:
+    answer = call("evaluate", run, "--data", "shapes", *FAST, "--charge", "--json", "-")
+    assert answer.status == 0, answer.err
+    report = json.loads(answer.out)
+    (score,) = json.loads((run / "release" / "scores.json").read_text())["scores"]
+    assert score["right"] == round(report["utility"]["logistic"]["last_accuracy"] * 1000)
+    assert (score["classifier"], score["epochs"], score["num_train"]) == ("logistic", 2, 64)
+    assert str(run / "release" / "scores.json") in answer.err
+
+
+def test_charge_on_peoples_data_is_noisy_and_its_count_of_tests_is_kept(call, quick, tmp_path) -> None:
+    data = load("shapes")
+    own = tmp_path / "own.npz"
+    np.savez(
+        own, x=data.images[:2000], y=data.labels[:2000], x_test=data.images[3000:], y_test=data.labels[3000:]
+    )
+    run = tmp_path / "own"
+    made = call("train", own, "--out", run, *quick, "--score-noise", 50, "--public-record-count")
+    assert made.status == 0, made.err
+    answer = call("evaluate", run, "--data", own, *FAST, "--charge", "--json", "-")
+    assert answer.status == 0, answer.err
+    released = json.loads(answer.out)["released"]
+    assert released["noise_stddev"] == 50
+    assert released["num_test"] is None
+    assert "with noise of 50, charged" in answer.err
 
 
 def test_ones_own_test_images(call, run, tmp_path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.data import load
 from datalens.errors import DataError
 from datalens.evaluation import features as module
 from datalens.evaluation.features import FeatureExtractor, FeatureRecipe, feature_extractor
@@ -135,3 +136,15 @@ def test_the_cache_file_is_for_its_owner_and_whole_or_absent(
 def test_few_images_get_enough_steps_to_be_learnt() -> None:
     few = feature_extractor(*_bars(90, 0), num_classes=3, cache=None)
     assert few.accuracy(*_bars(90, 1)) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("name", "wanted"), [("mnist", 0.99), ("fashion-mnist", 0.93)])
+def test_the_feature_classifier_knows_the_published_sets(
+    name: str, wanted: float, request: pytest.FixtureRequest
+) -> None:
+    root = request.getfixturevalue(f"{name.replace('-', '_')}_root")
+    train, test = (load(name, split=split, root=root) for split in ("train", "test"))
+    found = feature_extractor(train.images, train.labels, num_classes=10, cache=None)
+    assert found.accuracy(test.images, test.labels) >= wanted

@@ -7,7 +7,7 @@ TensorFlow's of 2015 (the one that published FIDs mean) and torchvision's.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import torch
 from torch import nn
@@ -136,7 +136,7 @@ class InceptionV3(nn.Module):
         self.Mixed_7a = _halve_to_8(768)
         self.Mixed_7b = _forked(1280, mean)
         self.Mixed_7c = _forked(2048, Pool.MAX if original else mean)
-        self.fc = skip_init(nn.Linear, 2048, NUM_OUTPUTS[kind])
+        self.fc = cast(nn.Linear, skip_init(nn.Linear, 2048, NUM_OUTPUTS[kind]))
 
     def forward(self, images_BCHW: torch.Tensor, layer: int = 2048) -> tuple[torch.Tensor, torch.Tensor]:
         """Features ``[B, layer]``, averaged over the image, and logits ``[B, outputs]``.
