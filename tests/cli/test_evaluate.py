@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.data import load
+
 FAST = ("--classifier", "logistic", "--num-samples", "64", "--epochs", "2")
 
 
@@ -25,22 +27,22 @@ def test_headline_and_best_epoch(call, run, tmp_path) -> None:
     before = released(run)
     answer = call("evaluate", run, "--data", "shapes", *FAST, "--json", tmp_path / "score.json")
     assert answer.status == 0, answer.err
-    score = json.loads((tmp_path / "score.json").read_text())
+    report = json.loads((tmp_path / "score.json").read_text())
+    score = report["utility"]["logistic"]
     assert score["last_accuracy"] == score["accuracy_by_epoch"][-1]
     assert (score["num_train"], score["num_test"], score["epochs"]) == (64, 1000, 2)
     assert f"accuracy {score['last_accuracy']:.2%} (last of 2 epochs" in answer.out
     assert "as the paper's code prints" in answer.out
-    kept = Path(score["kept_in"])
+    kept = Path(report["kept_in"])
     assert kept.parent.parent == run / "private"
-    assert json.loads(kept.read_text())["last_accuracy"] == score["last_accuracy"]
+    assert json.loads(kept.read_text())["utility"] == report["utility"]
     assert released(run) == before
 
 
 def test_the_same_seed_gives_the_same_score(call, run) -> None:
     def score() -> float:
-        return json.loads(call("evaluate", run, "--data", "shapes", *FAST, "--json", "-").out)[
-            "last_accuracy"
-        ]
+        report = json.loads(call("evaluate", run, "--data", "shapes", *FAST, "--json", "-").out)
+        return report["utility"]["logistic"]["last_accuracy"]
 
     assert score() == score()
 
@@ -60,6 +62,33 @@ def test_a_score_is_not_written_under_release(call, run) -> None:
         in call("evaluate", run, "--data", "shapes", *FAST, "--json", target).complaint
     )
     assert released(run) == before
+
+
+def test_charge_on_public_data_puts_the_accuracy_beside_the_release(call, run) -> None:
+    answer = call("evaluate", run, "--data", "shapes", *FAST, "--charge", "--json", "-")
+    assert answer.status == 0, answer.err
+    report = json.loads(answer.out)
+    (score,) = json.loads((run / "release" / "scores.json").read_text())["scores"]
+    assert score["right"] == round(report["utility"]["logistic"]["last_accuracy"] * 1000)
+    assert (score["classifier"], score["epochs"], score["num_train"]) == ("logistic", 2, 64)
+    assert str(run / "release" / "scores.json") in answer.err
+
+
+def test_charge_on_peoples_data_is_noisy_and_its_count_of_tests_is_kept(call, quick, tmp_path) -> None:
+    data = load("shapes")
+    own = tmp_path / "own.npz"
+    np.savez(
+        own, x=data.images[:2000], y=data.labels[:2000], x_test=data.images[3000:], y_test=data.labels[3000:]
+    )
+    run = tmp_path / "own"
+    made = call("train", own, "--out", run, *quick, "--score-noise", 50, "--public-record-count")
+    assert made.status == 0, made.err
+    answer = call("evaluate", run, "--data", own, *FAST, "--charge", "--json", "-")
+    assert answer.status == 0, answer.err
+    released = json.loads(answer.out)["released"]
+    assert released["noise_stddev"] == 50
+    assert released["num_test"] is None
+    assert "with noise of 50, charged" in answer.err
 
 
 def test_ones_own_test_images(call, run, tmp_path) -> None:

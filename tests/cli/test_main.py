@@ -72,7 +72,10 @@ def test_what_needs_no_torch_does_not_load_it(words: list[str]) -> None:
         (["train", "shapes", "--quiet", "-q"], "--quiet is given more than once"),
         (["train", "shapes", "--noise", "laplace"], "known: rounded-gaussian, discrete-gaussian"),
         (["train", "shapes", "--accountant", "rpd"], "known: exact, rdp, rdp-classic"),
-        (["evaluate", "x", "--data", "y", "--classifier", "vit"], "'cnn', 'mlp', 'logistic'"),
+        (
+            ["evaluate", "x", "--data", "y", "--classifier", "vit"],
+            "'vit' is unknown; known: cnn, mlp, logistic",
+        ),
         (["sample", "x", "--out", "y"], "the option --num-samples is missing"),
         (["privacy", "costs"], "no such command 'costs'"),
         (["data", "load"], "no such command 'load'"),

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.data import load
 from datalens.errors import DataError
 from datalens.evaluation import features as module
 from datalens.evaluation.features import FeatureExtractor, FeatureRecipe, feature_extractor
 from datalens.evaluation.fid import feature_statistics, frechet_distance
 
-RECIPE = FeatureRecipe(epochs=4, batch_size=16)
+RECIPE = FeatureRecipe(epochs=4, batch_size=16, least_steps=1)
 
 
 def _bars(num: int, seed: int, channels: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +91,7 @@ def test_the_cache_is_used_and_checked(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(trained) == 1
     assert first.digest == again.digest
     assert np.array_equal(first.extract(data[0]).features, again.extract(data[0]).features)
-    get(recipe=FeatureRecipe(epochs=1, batch_size=16))
+    get(recipe=FeatureRecipe(epochs=1, batch_size=16, least_steps=1))
     assert len(trained) == 2
     data = (data[0], data[1][::-1].copy())
     assert get().digest != first.digest
@@ -100,7 +101,7 @@ def test_the_cache_is_used_and_checked(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty"])
 def test_a_damaged_cache_file_is_trained_anew(tmp_path: Path, damage: str) -> None:
     data = _bars(30, 0)
-    recipe = FeatureRecipe(epochs=1, batch_size=16)
+    recipe = FeatureRecipe(epochs=1, batch_size=16, least_steps=1)
     first = feature_extractor(*data, num_classes=3, cache=tmp_path, recipe=recipe)
     (path,) = tmp_path.iterdir()
     content = bytearray(path.read_bytes())
@@ -130,3 +131,20 @@ def test_the_cache_file_is_for_its_owner_and_whole_or_absent(
     feature_extractor(*_bars(60, 0), num_classes=3, cache=tmp_path, recipe=RECIPE)
     (path,) = tmp_path.iterdir()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_few_images_get_enough_steps_to_be_learnt() -> None:
+    few = feature_extractor(*_bars(90, 0), num_classes=3, cache=None)
+    assert few.accuracy(*_bars(90, 1)) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("name", "wanted"), [("mnist", 0.99), ("fashion-mnist", 0.93)])
+def test_the_feature_classifier_knows_the_published_sets(
+    name: str, wanted: float, request: pytest.FixtureRequest
+) -> None:
+    root = request.getfixturevalue(f"{name.replace('-', '_')}_root")
+    train, test = (load(name, split=split, root=root) for split in ("train", "test"))
+    found = feature_extractor(train.images, train.labels, num_classes=10, cache=None)
+    assert found.accuracy(test.images, test.labels) >= wanted

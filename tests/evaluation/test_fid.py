@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -11,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalens.errors import DataError
-from datalens.evaluation.fid import feature_statistics, frechet_distance, root_product_trace
+from datalens.evaluation.fid import (
+    FeatureStatistics,
+    feature_statistics,
+    frechet_distance,
+    root_product_trace,
+)
 
 
 def _features(num: int, dimensions: int, seed: int) -> np.ndarray:
@@ -85,6 +92,35 @@ def test_case_r20_fewer_images_than_dimensions_is_finite_and_warned() -> None:
         assert _distance(real, real) < 1e-3
 
 
+def test_case_r20_fifty_against_fifty_colour_images_with_2048_features() -> None:
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (100, 3 * 32 * 32)) / 255.0
+    features = np.maximum(pixels @ rng.normal(size=(3072, 2048)) / 32.0, 0.0).astype(np.float32)
+    real, generated = feature_statistics(features[:50]), feature_statistics(features[50:])
+    with pytest.warns(UserWarning, match="50 images with 2048 feature dimensions is biased"):
+        result = frechet_distance(real, generated)
+    assert np.isfinite(result.value)
+    assert result.value > 0
+    assert (result.num_real, result.num_generated, result.biased) == (50, 50, True)
+    with pytest.warns(UserWarning, match="biased"):
+        assert frechet_distance(real, real).value < 1e-3
+
+
+def test_case_r20_no_scipy_takes_part() -> None:
+    """So that the value cannot depend on its version."""
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "import numpy as np\n"
+        "from datalens.evaluation.fid import FeatureStatistics, feature_statistics, frechet_distance\n"
+        "sets = np.random.default_rng(0).normal(size=(2, 60, 8))\n"
+        "print(frechet_distance(*(feature_statistics(each) for each in sets)).value)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert float(printed) == pytest.approx(
+        _distance(*np.random.default_rng(0).normal(size=(2, 60, 8))), rel=1e-9
+    )
+
+
 def test_case_r20_as_many_images_as_dimensions_is_singular_too() -> None:
     real = _features(192, 192, 0)
     with pytest.warns(UserWarning, match="give more than 192"):
@@ -99,8 +135,16 @@ def test_enough_images_do_not_warn_and_constant_features_work() -> None:
 
 def test_case_r20_agrees_with_scipy_sqrtm_where_that_is_stable() -> None:
     linalg = pytest.importorskip("scipy.linalg")
-    a, b = (feature_statistics(_features(400, 20, seed)).covariance for seed in (0, 1))
-    assert root_product_trace(a, b) == pytest.approx(float(np.trace(linalg.sqrtm(a @ b)).real), abs=1e-6)
+    a, b = (feature_statistics(_features(400, 20, seed)) for seed in (0, 1))
+    theirs = np.trace(linalg.sqrtm(a.covariance @ b.covariance)).real
+    assert root_product_trace(a, b) == pytest.approx(float(theirs), abs=1e-6)
+
+
+def test_case_r20_the_short_way_for_few_images_is_the_long_way() -> None:
+    a, b = (feature_statistics(_features(12, 30, seed)) for seed in (0, 1))
+    long_way = [FeatureStatistics(each.mean, each.covariance, each.num_images) for each in (a, b)]
+    assert a.root is not None
+    assert root_product_trace(a, b) == pytest.approx(root_product_trace(*long_way), rel=1e-9)
 
 
 def test_statistics_are_numpys() -> None:

@@ -19,7 +19,7 @@ VERBS = {
     "train": ("datalens.cli.train:train", "Train a generator on sensitive images."),
     "tune": ("datalens.cli.tune:tune", "Choose settings on people's data, at a known price."),
     "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
-    "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run: train on synthetic, test on real."),
+    "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run or samples against real images."),
     "audit": ("datalens.cli.audit:audit", "Attack a run's own guarantee."),
     "verify": ("datalens.cli.verify:verify", "Recompute a run's certificate from its ledger, and compare."),
     "purge": ("datalens.cli.purge:purge", "Remove a run's private side."),

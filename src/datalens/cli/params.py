@@ -117,6 +117,31 @@ class Kind(click.ParamType):
         self.fail(f"{value!r:.60} is unknown; known: {', '.join(self.kind)}", param, ctx)
 
 
+class Several(click.ParamType):
+    """One or more names of a closed list, with commas between, each once."""
+
+    name = "names"
+
+    def __init__(self, *known: str) -> None:
+        self.known = known
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self.known)}],..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return value
+        names = tuple(name.strip() for name in value.split(","))
+        strange = [name for name in names if name not in self.known]
+        if strange:
+            self.fail(f"{strange[0]!r:.60} is unknown; known: {', '.join(self.known)}", param, ctx)
+        if len(set(names)) < len(names):
+            self.fail(f"{value!r:.60} names one twice; name each once", param, ctx)
+        return names
+
+
 class Text(click.ParamType):
     """Text that is not empty."""
 

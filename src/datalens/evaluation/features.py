@@ -32,13 +32,31 @@ FEATURE_CACHE_VERSION = 1
 
 @dataclass(frozen=True)
 class FeatureRecipe:
-    """How the feature classifier is trained; part of what names it in the cache."""
+    """How the feature classifier is trained; part of what names it in the cache.
+
+    Attributes:
+        kind: Which network.
+        epochs: Passes over the training images; more where they are so few that ``least_steps`` asks for it.
+        batch_size: Images in one step.
+        learning_rate: Adam's, at its peak.
+        seed: Of initial weights, order and dropout.
+        least_steps: Steps below which batch norm has learnt nothing.
+    """
 
     kind: ClassifierKind = ClassifierKind.FEATURE_NET
     epochs: int = 8
     batch_size: int = 128
     learning_rate: float = 3e-3
     seed: int = 0
+    least_steps: int = 300
+
+    def epochs_for(self, num_images: int) -> int:
+        """How many epochs are made with so many images.
+
+        >>> FeatureRecipe().epochs_for(60000), FeatureRecipe().epochs_for(300)
+        (8, 100)
+        """
+        return max(self.epochs, -(-self.least_steps // -(-num_images // self.batch_size)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +68,14 @@ class Features:
         log_probabilities: float64 ``[N, Y]``, for the Inception Score; 0 is certain.
         extractor: Digest of the classifier's weights: compare numbers only where it is the same.
         channel_repeat: How many times the only channel was repeated to fit the extractor (1: not at all).
+        resize: How the extractor scaled the images, in words.
     """
 
     features: npt.NDArray[np.float32]
     log_probabilities: npt.NDArray[np.float64]
     extractor: str
     channel_repeat: int = 1
+    resize: str = "none"
 
     @property
     def num_images(self) -> int:
@@ -80,6 +100,11 @@ class FeatureExtractor:
     num_classes: int
     digest: str
     device: torch.device
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"{self.net.kind} ({self.net.num_features} features)"
 
     def extract(self, images: ImageArray, value_range: ValueRange | str | None = None) -> Features:
         """Features and class probabilities of images, in their order.
@@ -157,20 +182,21 @@ def feature_extractor(
     image_shape = (prepared.shape[1], prepared.shape[2], prepared.shape[3])
     place = torch.device(device)
     key = _key(prepared, targets, num_classes, recipe)
+    epochs = recipe.epochs_for(len(prepared))
     path = None if cache is None else Path(cache) / f"features-{key}.safetensors"
     net = None if path is None else _read(path, recipe.kind, image_shape, num_classes)
     if net is None:
 
         def after_epoch(epoch: int, _: Classifier) -> None:
             if progress is not None:
-                progress(epoch, recipe.epochs)
+                progress(epoch, epochs)
 
         net = fit_classifier(
             prepared,
             targets,
             kind=recipe.kind,
             num_classes=num_classes,
-            epochs=recipe.epochs,
+            epochs=epochs,
             batch_size=recipe.batch_size,
             learning_rate=recipe.learning_rate,
             streams=Streams.from_insecure_seed(recipe.seed, "features"),

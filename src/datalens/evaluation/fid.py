@@ -19,11 +19,14 @@ class FeatureStatistics:
         mean: float64 ``[F]``.
         covariance: float64 ``[F, F]``, divided by N - 1.
         num_images: N.
+        root: float64 ``[F, R]`` whose product with its transpose is the covariance, where that is known without
+            work: of fewer images than dimensions it is the images themselves.
     """
 
     mean: npt.NDArray[np.float64]
     covariance: npt.NDArray[np.float64]
     num_images: int
+    root: npt.NDArray[np.float64] | None = None
 
     @property
     def dimensions(self) -> int:
@@ -66,9 +69,9 @@ def feature_statistics(features_NF: npt.NDArray[np.floating]) -> FeatureStatisti
     if not np.isfinite(features).all():
         raise DataError("features hold NaN or infinity; check the images and the feature classifier")
     mean = features.mean(axis=0)
-    centred = features - mean
-    covariance = centred.T @ centred / max(len(features) - 1, 1)
-    return FeatureStatistics(mean, covariance, len(features))
+    root = (features - mean).T / np.sqrt(max(len(features) - 1, 1))
+    few = len(features) < features.shape[1]
+    return FeatureStatistics(mean, root @ root.T, len(features), root if few else None)
 
 
 def frechet_distance(real: FeatureStatistics, generated: FeatureStatistics) -> FrechetDistance:
@@ -103,19 +106,25 @@ def frechet_distance(real: FeatureStatistics, generated: FeatureStatistics) -> F
         )
     shift = float(np.sum((real.mean - generated.mean) ** 2))
     traces = float(np.trace(real.covariance) + np.trace(generated.covariance))
-    value = shift + traces - 2.0 * root_product_trace(real.covariance, generated.covariance)
+    value = shift + traces - 2.0 * root_product_trace(real, generated)
     return FrechetDistance(max(value, 0.0), real.num_images, generated.num_images, real.dimensions, biased)
 
 
-def root_product_trace(a_FF: npt.NDArray[np.float64], b_FF: npt.NDArray[np.float64]) -> float:
-    """trace((A B)^1/2) of symmetric positive semi-definite matrices, as the singular values of A^1/2 B^1/2.
+def root_product_trace(one: FeatureStatistics, other: FeatureStatistics) -> float:
+    """trace((A B)^1/2) of the covariances A and B, as the singular values of a product of their roots.
 
     Singular values of the product of roots are the roots of the eigenvalues of A B, without squaring the
     rounding error: a set against itself gives its own trace.
     """
-    return float(np.linalg.svd(_symmetric_root(a_FF) @ _symmetric_root(b_FF), compute_uv=False).sum())
+    product = _root(one).T @ _root(other)
+    return float(np.linalg.svd(product, compute_uv=False).sum()) if product.size else 0.0
 
 
-def _symmetric_root(matrix_FF: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    values, vectors = np.linalg.eigh((matrix_FF + matrix_FF.T) / 2.0)
-    return (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T
+def _root(statistics: FeatureStatistics) -> npt.NDArray[np.float64]:
+    """R with R R^T the covariance, to within rounding; eigenvalues that are rounding are left out."""
+    if statistics.root is not None:
+        return statistics.root
+    matrix = statistics.covariance
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    kept = values > np.finfo(np.float64).eps * len(values) * max(values[-1], 0.0)
+    return vectors[:, kept] * np.sqrt(values[kept])

@@ -1,0 +1,175 @@
+"""What ``datalens evaluate`` scores: images drawn from a run, or samples in a file or folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datalens.cli.output import Output
+from datalens.errors import ConfigError, DataError, RunError
+
+if TYPE_CHECKING:
+    from datalens.training.synthesizer import DataLens
+
+RUN_SAMPLES = 60000
+"""Images drawn from a run where their number is left out."""
+_JPEG_START = b"\xff\xd8"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Images and labels to be scored, in the order of their own content.
+
+    Attributes:
+        images: uint8 ``[N, C, H, W]``.
+        labels: int64 ``[N]``.
+        facts: How they came about, for the report: number, source, resizing, repeated channels, JPEG files.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def open_run(path: str) -> DataLens | None:
+    """The run in a folder, or None where the path names samples.
+
+    Raises:
+        RunError: it names neither.
+    """
+    from datalens.training.run_folder import RunFolder
+    from datalens.training.synthesizer import DataLens
+
+    folder = Path(path)
+    if RunFolder.holds_run(folder):
+        return DataLens.load(path)
+    if folder.suffix == ".npz" or is_named(path):
+        return None
+    if not folder.is_dir():
+        raise RunError(
+            f"{path}: neither a run nor samples; give a run's folder, an .npz file or a folder of images"
+        )
+    if not any(entry.is_dir() and entry.name != "private" for entry in folder.iterdir()):
+        raise RunError(
+            f"{path}: holds no run (no release/config.json) and no samples (a sub-folder a class); "
+            "give a folder with one of these"
+        )
+    return None
+
+
+def drawn(model: DataLens, num_samples: int | None, seed: int) -> Judged:
+    """Images drawn from a run."""
+    start = time.monotonic()
+    images, labels = model.sample(RUN_SAMPLES if num_samples is None else num_samples, seed=seed)
+    facts = {"source": "run", "resize": "none", "channel_repeat": 1, "jpeg_files": 0}
+    return _in_order(images, labels, facts | {"sampling_seconds": time.monotonic() - start})
+
+
+def read(
+    path: str,
+    classes: Sequence[str],
+    image_shape: tuple[int, int, int],
+    options: dict[str, Any],
+    output: Output,
+) -> Judged:
+    """Samples from an .npz file, a folder with a sub-folder a class, or a named source's training images.
+
+    Args:
+        path: Where they are.
+        classes: The real images' class names.
+        image_shape: The real images' (C, H, W).
+        options: ``num_samples``, ``seed``, ``samples_range``, ``samples_layout``, ``resize_samples``.
+        output: Told of JPEG files.
+
+    Raises:
+        DataError: unreadable, an undeclared range, unknown classes, too few, or of another shape.
+    """
+    from datalens.cli.targets import folder_names
+    from datalens.data import load
+
+    folder = Path(path)
+    kind = "named" if is_named(path) else "folder" if folder.is_dir() else "npz"
+    given = {"value_range": options["samples_range"], "layout": options["samples_layout"]}
+    if kind != "npz" and any(value is not None for value in given.values()):
+        raise ConfigError(f"{path}: --samples-range and --samples-layout are for .npz files; leave them out")
+    names = {"folder": folder_names(classes), "npz": tuple(classes), "named": None}[kind]
+    data = load(path, classes=names, **given)
+    if kind == "named" and data.classes != tuple(classes):
+        raise DataError(f"{path}: its classes are not those of --data; give samples of the same classes")
+    jpeg_files = count_jpeg(folder) if kind == "folder" else 0
+    if jpeg_files:
+        output.warn(
+            f"{path}: {jpeg_files} samples are JPEG, whose losses change every score; save PNG or .npz instead"
+        )
+    images, facts = _fitted(path, data.images, image_shape, resize=options["resize_samples"])
+    judged = _in_order(images, data.labels, {"source": kind, **facts, "jpeg_files": jpeg_files})
+    return _taken(path, judged, options["num_samples"], options["seed"])
+
+
+def is_named(source: str) -> bool:
+    """Whether a source is one of those with a name of their own."""
+    from datalens.data import list_sources
+
+    return source in [known.name for known in list_sources()]
+
+
+def count_jpeg(folder: Path) -> int:
+    """How many files below a folder are JPEG, by their first bytes."""
+    count = 0
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.name.startswith("."):
+            with path.open("rb") as file:
+                count += file.read(2) == _JPEG_START
+    return count
+
+
+def _in_order(images: np.ndarray, labels: np.ndarray, facts: dict[str, Any]) -> Judged:
+    from datalens.evaluation.inputs import content_order
+
+    order = content_order(images, labels)
+    return Judged(images[order], labels[order], {"num_samples": len(order), **facts})
+
+
+def _taken(path: str, judged: Judged, num_samples: int | None, seed: int) -> Judged:
+    """As many as were asked for, each once; never padded."""
+    count = len(judged.images)
+    if num_samples is None or num_samples == count:
+        return judged
+    if num_samples > count:
+        raise DataError(
+            f"{path}: holds {count} samples, fewer than --num-samples {num_samples}; ask for fewer"
+        )
+    chosen = np.random.default_rng(seed).permutation(count)[:num_samples]
+    facts = judged.facts | {"num_samples": num_samples, "chosen_from": count}
+    return Judged(judged.images[chosen], judged.labels[chosen], facts)
+
+
+def _fitted(
+    path: str, images: np.ndarray, image_shape: tuple[int, int, int], *, resize: bool
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The images in the real ones' shape, and what was done to them."""
+    from datalens.data.folder import resize_images
+
+    channels, height, width = image_shape
+    found = "x".join(str(side) for side in images.shape[1:])
+    wanted = "x".join(str(side) for side in image_shape)
+    if images.shape[1] not in (1, channels):
+        raise DataError(
+            f"{path}: samples are {found}, the real images {wanted} (CxHxW); make the samples grey"
+        )
+    method = "none"
+    if images.shape[2:] != (height, width):
+        if not resize:
+            raise DataError(
+                f"{path}: samples are {found}, the real images {wanted} (CxHxW); give samples of that size, "
+                "or --resize-samples"
+            )
+        method = f"Lanczos, each sample by itself, {images.shape[2]}x{images.shape[3]} to {height}x{width}"
+        images = resize_images(images, (height, width))
+    repeat = channels // images.shape[1]
+    return np.repeat(images, repeat, axis=1), {"resize": method, "channel_repeat": repeat}
