@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from datalens import DataLens, recipes
+from datalens.audit.verify import verify_run
 from datalens.data import load
 from datalens.data.arrays import labelled_images
 from datalens.errors import BudgetError, ConfigError, RunError
@@ -160,8 +161,42 @@ def test_a_used_folder_is_left_alone(few, tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
 
 
-def test_a_class_list_read_off_the_records_is_pointed_out(few) -> None:
+def test_a_class_list_found_in_the_records_is_published_only_where_declared_public(few, tmp_path) -> None:
     """A class that one record alone has would show that record to everybody."""
     images, labels = few
-    assert any("--classes" in note for note in DataLens(tiny()).fit(images, labels).notes)
-    assert not any("--classes" in note for note in DataLens(tiny()).fit(images, labels, classes=4).notes)
+    config = tiny(privacy__insecure_seed=None)
+    with pytest.raises(ConfigError, match=r"class list was found.*classes=\[.*labels_are_public") as caught:
+        DataLens(config).fit(images, labels, out=tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    for how in ({"classes": 4}, {"labels_are_public": True}):
+        model = DataLens(config).fit(images, labels, **how, out=tmp_path / next(iter(how)))
+        assert model.is_publishable
+        assert model.notes == ()
+        assert model.facts.classes_from_data is ("labels_are_public" in how)
+        assert verify_run(tmp_path / next(iter(how))).agrees
+
+
+def test_an_experiment_may_find_its_class_list_and_is_told_what_that_would_give_away(few) -> None:
+    images, labels = few
+    model = DataLens(tiny()).fit(images, labels)
+    assert not model.is_publishable
+    assert ["--labels-are-public" in note for note in model.notes] == [True]
+    assert DataLens(tiny()).fit(images, labels, classes=4).notes == ()
+
+
+def test_published_data_have_a_public_class_list(few) -> None:
+    images, labels = few
+    found = labelled_images(images, labels, public=True)
+    assert found.classes_from_data
+    model = DataLens(tiny(privacy__insecure_seed=None)).fit(found)
+    assert (model.is_publishable, model.notes) == (True, ())
+
+
+def test_verify_finds_a_release_whose_class_list_nobody_declared(few, tmp_path: Path) -> None:
+    """Were the refusal left out, somebody else's verify would still see it."""
+    out = tmp_path / "run"
+    DataLens(tiny(privacy__insecure_seed=None)).fit(*few, labels_are_public=True, out=out)
+    path = RunFolder.open(out).config
+    path.write_text(path.read_text().replace('"labels_are_public": true', '"labels_are_public": false'))
+    assert any("not declared public" in difference for difference in verify_run(out).differences)

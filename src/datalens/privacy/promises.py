@@ -30,6 +30,12 @@ REPLACE_ONE_TEXT = (
 )
 
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
+CLASSES_DECLARED = "declared beforehand"
+CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"
+CLASSES_PUBLISHED = "of a published data set"
+CLASSES_FOUND = "read off the records and not declared public: for experiments only"
+"""Why the class list, which everybody sees, is no secret."""
+
 SPENT_TEXT = (
     "epsilon spent is no promise: where training stopped may depend on the data; quote the guarantee above"
 )
