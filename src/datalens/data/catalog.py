@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from datalens.data.arrays import ValueRange, declare_classes, load_npz, npz_splits
+from datalens.data.arrays import ValueRange, load_npz, npz_splits
+from datalens.data.class_names import declare_classes
 from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
 from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder

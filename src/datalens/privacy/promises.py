@@ -5,8 +5,10 @@ from __future__ import annotations
 CERTIFICATE_FORMAT = "datalens-certificate/1"
 
 RELEASE_FOLDER = "release"
-UNFIT_RELEASE_FOLDER = "release-NOT-FOR-PUBLICATION"
-"""Where the shared files of a run lie that is not fit for publication."""
+UNFIT_MARK = "NOT-FOR-PUBLICATION"
+"""In the name of every file or folder that is made of a run that is not fit for publication."""
+UNFIT_RELEASE_FOLDER = f"{RELEASE_FOLDER}-{UNFIT_MARK}"
+"""Where the shared files of such a run lie."""
 
 ADD_OR_REMOVE = "add-or-remove-one"
 BLANKED = "one-record-blanked"
