@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -278,10 +277,9 @@ def _open_npz(path: Path) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             archive = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        except Exception as error:
             raise DataError(
-                f"{path}: not a readable .npz file ({reason}); save it with numpy.savez"
+                f"{path}: not a readable .npz file ({_reason(error)}); save it with numpy.savez"
             ) from error
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise DataError(f"{path}: holds one bare array; save x and y together with numpy.savez")
@@ -291,9 +289,15 @@ def _open_npz(path: Path) -> Iterator[Any]:
 def _read_key(archive: Any, key: str, path: Path) -> np.ndarray:
     try:
         return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: {key} can't be read ({reason}); save plain arrays, not objects") from error
+    except Exception as error:
+        raise DataError(
+            f"{path}: {key} can't be read ({_reason(error)}); save plain arrays, not objects"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What a reader says of a damaged file: NumPy, zipfile and zlib raise a dozen kinds of errors there."""
+    return f"{' '.join(str(error).split()) or type(error).__name__:.160}"
 
 
 def _find_keys(files: Sequence[str], split: str) -> tuple[str, str] | None:
