@@ -231,7 +231,7 @@ def _flat_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, int | None]
         raise DataError(f"{name}: y is {labels.dtype}, but labels must be whole numbers or strings")
     if labels.ndim == 2 and labels.dtype.kind != "U":
         hot = labels == 1
-        if not (np.all(hot | (labels == 0)) and np.all(hot.sum(axis=1) == 1)):
+        if not (labels.size and np.all(hot | (labels == 0)) and np.all(hot.sum(axis=1) == 1)):
             raise DataError(f"{name}: y of shape {labels.shape} is not one-hot; give one label a record")
         return np.argmax(hot, axis=1).astype(np.int64), labels.shape[1]
     if labels.ndim != 1:
