@@ -56,6 +56,7 @@ def test_shapes_are_learned_under_privacy(tmp_path: Path) -> None:
 
 SKEWED = {
     "nine_to_one": [0] * 180 + [1] * 20,
+    "one_to_nine": [0] * 20 + [1] * 180,
     "one_to_nine_of_others": [2] * 20 + [3] * 180,
     "fewer_records_of_one_class": [3] * 120,
 }
@@ -64,10 +65,10 @@ SKEWED = {
 @pytest.mark.parametrize(
     "steps", [{"voting__num_steps": 4}, {"voting__num_steps": None, "voting__noise_stddev": 64.0}], ids=str
 )
-def test_data_sets_that_differ_in_everything_are_asked_the_same(
+def test_r49_data_sets_that_differ_in_everything_are_asked_the_same(
     steps: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R49: labels asked and sampled, number of steps and epsilon are no function of the data."""
+    """Labels asked and sampled, number of steps and epsilon are no function of the data."""
     asked: list[list[int]] = []
     propose = Student.propose
 

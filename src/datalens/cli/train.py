@@ -190,6 +190,7 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     for note in notes:
         output.warn(note)
     voting, privacy, signal = config.voting, config.privacy, plan_signal(config, plan)
+    left = num_records - voting.num_teachers * (voting.shard_size or num_records // voting.num_teachers)
     promise = (
         f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
     )
@@ -197,6 +198,8 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
         f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
         f"{voting.batch_size} images, noise {plan.noise_stddev:g} votes"
     )
+    if left > 0:
+        output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")
     output.say(
         f"signal: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
         f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.0%}"
