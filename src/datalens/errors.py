@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
+
+def one_line(text: str) -> str:
+    """The text with spaces for line breaks and the like, and a question mark for what cannot be printed.
+
+    >>> one_line("no file a\\nb\\x1b here")
+    'no file a b? here'
+    """
+    spaced = re.sub(r"\s*[^\S ]\s*", " ", text)
+    return "".join(char if char.isprintable() else "?" for char in spaced)
+
 
 class DataLensError(Exception):
     """Base of every error that DataLens raises on purpose.
 
-    The message is one line: which value, which rule, what to do. The command line prints it and
-    exits with status 2.
+    The message is one line, whatever the values in it hold: which value, which rule, what to do. The command
+    line prints it and exits with status 2.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class ConfigError(DataLensError, ValueError):

@@ -115,6 +115,56 @@ def test_samples_do_not_go_into_private(call, trained) -> None:
     )
 
 
+@pytest.fixture(
+    scope="module", params=[("--insecure-seed", 0), ("--noise", "none"), ("--noise", "continuous")]
+)
+def unfit(request, call, quick, tmp_path_factory):
+    """A run that may not be published, and how its commands end."""
+    run = tmp_path_factory.mktemp("unfit") / "run"
+    answer = call("train", "shapes", "--out", run, *quick, *request.param)
+    assert answer.status == 0, answer.err
+    return run, answer.last
+
+
+def test_samples_that_may_not_be_published_say_so_in_their_own_name_and_last(call, unfit, tmp_path) -> None:
+    """The file is what travels: it says so itself, wherever it is copied."""
+    run, said = unfit
+    for asked, made in (("s.npz", "s-NOT-FOR-PUBLICATION.npz"), ("d.1", "d.1-NOT-FOR-PUBLICATION")):
+        answer = call("sample", run, "-n", 3, "--out", tmp_path / asked, "--json", tmp_path / "answer.json")
+        assert answer.status == 0, answer.err
+        assert answer.last == f"{said}; it is in {tmp_path / made}"
+        facts = json.loads((tmp_path / "answer.json").read_text())
+        assert (facts["out"], facts["note"]) == (str(tmp_path / made), answer.last)
+        assert load(tmp_path / made).num_records == 3
+        assert "exists already" in call("sample", run, "-n", 3, "--out", tmp_path / asked).complaint
+        assert "exists already" in call("sample", run, "-n", 3, "--out", tmp_path / made).complaint
+        assert (
+            call("sample", run, "-n", 2, "--out", tmp_path / asked, "--overwrite", "-q").last == answer.last
+        )
+        assert load(tmp_path / made).num_records == 2
+    (tmp_path / "answer.json").unlink()
+    assert all("NOT-FOR-PUBLICATION" in path.name for path in tmp_path.iterdir())
+    same = ("--json", tmp_path / "s-NOT-FOR-PUBLICATION.npz")
+    assert "of --out too" in call("sample", run, "-n", 3, "--out", tmp_path / "s.npz", *same).complaint
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_a_target_without_a_name_is_refused_also_where_it_would_be_marked(
+    call, unfit, tmp_path, monkeypatch, out
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    answer = call("sample", unfit[0], "-n", 1, "--out", out)
+    made = [path.name for path in (tmp_path, tmp_path / "a") for path in path.iterdir()]
+    if out == "/":
+        assert "exists already" in answer.complaint
+    else:
+        assert answer.status == 0
+    assert sorted(made) == sorted(
+        ["a", "b", *{".": ["b-NOT-FOR-PUBLICATION"], "..": ["a-NOT-FOR-PUBLICATION"]}.get(out, [])]
+    )
+
+
 def test_class_numbers() -> None:
     assert class_numbers("b,0, c", ["a", "b", "c"]) == [1, 0, 2]
     assert class_numbers("7,5", ["5", "7"]) == [1, 0]

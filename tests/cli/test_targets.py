@@ -37,9 +37,17 @@ def test_a_folder_is_read_back(tmp_path: Path, channels: int) -> None:
     assert sorted(path.name for path in (tmp_path / "f" / "ant").iterdir()) == ["000001.png", "000004.png"]
 
 
+def test_names_of_people_stay() -> None:
+    names = ("console", "com", "com10", "aux in", "Fähre", "trains", "a.b", "x" * 100)
+    assert targets.folder_names(names) == names
+
+
 @pytest.mark.parametrize(
     "names", [("../up", "a"), ("a/b", "c"), (".hidden", "a"), ("train", "test"), ("A", "a"), ("x" * 200, "y"),
-              ("", "y"), ("a.", "b"), (" a", "b"), ("a\nb", "c"), ("a\\b", "c"), ("..", "c")]
+              ("", "y"), ("a.", "b"), (" a", "b"), ("a\nb", "c"), ("a\\b", "c"), ("..", "c"), ("Train", "a"),
+              ("a\0", "b"), ("a\x7f", "b"), ("a\u2028b", "c"), ("\udcff", "b"), ("con", "b"), ("NUL.txt", "b"),
+              ("Com1", "b"), ("lpt9.a.b", "c"), ("stra\u00dfe", "STRASSE"), ("\u00e9", "e\u0301"),
+              ("\u20ac" * 90, "b")]
 )  # fmt: skip
 def test_names_that_cannot_name_a_folder_become_numbers(tmp_path: Path, names: tuple[str, ...]) -> None:
     assert targets.write_folder(tmp_path / "f", IMAGES[:2], np.array([0, 1]), names) == ("0", "1")

@@ -86,7 +86,26 @@ def test_ones_own_data(call, own_data, tmp_path) -> None:
     assert answer.status == 0, answer.err
     config = json.loads((tmp_path / "a" / "release" / "config.json").read_text())
     assert (config["classes"], config["num_records"]) == (["a", "b", "c"], 130)
-    assert call("train", own_data, "--out", tmp_path / "b", *small, "--public-record-count").status == 0
+    counted = ("--public-record-count", "--classes", 3)
+    assert call("train", own_data, "--out", tmp_path / "b", *small, *counted).status == 0
+
+
+def test_a_class_list_that_nobody_declared_is_refused_before_training(call, own_data, tmp_path) -> None:
+    small = ("--num-teachers", 20, "--top-k", 5, "--num-steps", 2, "--batch-size", 4, "--epsilon", 30)
+    run = ("train", own_data, "--out", tmp_path / "run", *small, "--num-records", 130)
+    mistake = call(*run)
+    assert all(option in mistake.complaint for option in ("--classes", "--labels-are-public"))
+    assert not (tmp_path / "run").exists()
+    experiment = call(*run[:3], tmp_path / "experiment", *run[4:], "--insecure-seed", 1)
+    assert experiment.status == 0
+    assert "warning" in experiment.err
+    assert "--labels-are-public" in experiment.err
+    answer = call(*run, "--labels-are-public")
+    assert (answer.status, answer.err) == (0, "")
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert "read off the records, and declared public" in page
+    assert "leave it out" in call(*run[:2], "--resume", tmp_path / "run", "--labels-are-public").complaint
+    assert call(*run[:2], "--resume", tmp_path / "run").status == 0
 
 
 def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:

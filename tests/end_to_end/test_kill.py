@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -119,59 +118,3 @@ def test_killed_four_times_at_random_moments(tmp_path: Path) -> None:
 def test_killed_fifty_times_at_random_moments(tmp_path: Path) -> None:
     _kill_in_a_loop(tmp_path / "run", 50, random.Random())
     _finish(tmp_path / "run")
-
-
-# -- a full disk ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("limit", [3_000, 12_000, 20_000])
-def test_r17_a_file_that_may_not_grow_leaves_no_broken_file(tmp_path: Path, limit: int) -> None:
-    root = tmp_path / "run"
-
-    def allow_small_files() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    process = _start(root, preexec_fn=allow_small_files)
-    _, errors = process.communicate(timeout=250)
-    assert process.returncode != 0
-    assert "cannot be" in errors.strip().splitlines()[-1]
-    _no_broken_file(root)
-    if (root / "release" / "config.json").is_file():
-        _finish(root)
-
-
-def test_r17_a_full_small_disk_leaves_no_broken_file(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(disk)]
-    if subprocess.run(command, capture_output=True).returncode != 0:
-        pytest.skip("only root may mount a small disk; the test above limits file sizes instead")
-    try:
-        (disk / "ballast").write_bytes(b"x" * 110_000)
-        process = _start(disk / "run")
-        _, errors = process.communicate(timeout=250)
-        assert process.returncode != 0
-        assert "cannot be" in errors.strip().splitlines()[-1]
-        _no_broken_file(disk / "run")
-        (disk / "ballast").unlink()
-        subprocess.run(["mount", "-o", "remount,size=8m", str(disk)], check=True)
-        if (disk / "run" / "release" / "config.json").is_file():
-            _finish(disk / "run")
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def _no_broken_file(root: Path) -> None:
-    """Under final names: whole files, or none; no temporary file of a process that could still tidy up."""
-    _check(root, {})
-    assert not [path for path in root.rglob("*") if path.name.endswith(".tmp")]
-    for state in root.glob("private/checkpoints/step-*/state.safetensors"):
-        from datalens.training.checkpoint import latest_checkpoint
-
-        found = latest_checkpoint(state.parents[1])
-        assert found is not None
-        assert not found.passed_over
-    certificate = root / "release" / "certificate.json"
-    if certificate.is_file():
-        assert verify_run(root).agrees

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from datalens import DataLens, recipes
+from datalens.audit.verify import verify_run
 from datalens.data import load
 from datalens.data.arrays import labelled_images
 from datalens.errors import BudgetError, ConfigError, RunError
@@ -55,6 +56,7 @@ def test_shapes_are_learned_under_privacy(tmp_path: Path) -> None:
 
 SKEWED = {
     "nine_to_one": [0] * 180 + [1] * 20,
+    "one_to_nine": [0] * 20 + [1] * 180,
     "one_to_nine_of_others": [2] * 20 + [3] * 180,
     "fewer_records_of_one_class": [3] * 120,
 }
@@ -63,10 +65,10 @@ SKEWED = {
 @pytest.mark.parametrize(
     "steps", [{"voting__num_steps": 4}, {"voting__num_steps": None, "voting__noise_stddev": 64.0}], ids=str
 )
-def test_data_sets_that_differ_in_everything_are_asked_the_same(
+def test_r49_data_sets_that_differ_in_everything_are_asked_the_same(
     steps: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R49: labels asked and sampled, number of steps and epsilon are no function of the data."""
+    """Labels asked and sampled, number of steps and epsilon are no function of the data."""
     asked: list[list[int]] = []
     propose = Student.propose
 
@@ -160,8 +162,42 @@ def test_a_used_folder_is_left_alone(few, tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
 
 
-def test_a_class_list_read_off_the_records_is_pointed_out(few) -> None:
+def test_a_class_list_found_in_the_records_is_published_only_where_declared_public(few, tmp_path) -> None:
     """A class that one record alone has would show that record to everybody."""
     images, labels = few
-    assert any("--classes" in note for note in DataLens(tiny()).fit(images, labels).notes)
-    assert not any("--classes" in note for note in DataLens(tiny()).fit(images, labels, classes=4).notes)
+    config = tiny(privacy__insecure_seed=None)
+    with pytest.raises(ConfigError, match=r"class list was found.*classes=\[.*labels_are_public") as caught:
+        DataLens(config).fit(images, labels, out=tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    for how in ({"classes": 4}, {"labels_are_public": True}):
+        model = DataLens(config).fit(images, labels, **how, out=tmp_path / next(iter(how)))
+        assert model.is_publishable
+        assert model.notes == ()
+        assert model.facts.classes_from_data is ("labels_are_public" in how)
+        assert verify_run(tmp_path / next(iter(how))).agrees
+
+
+def test_an_experiment_may_find_its_class_list_and_is_told_what_that_would_give_away(few) -> None:
+    images, labels = few
+    model = DataLens(tiny()).fit(images, labels)
+    assert not model.is_publishable
+    assert ["--labels-are-public" in note for note in model.notes] == [True]
+    assert DataLens(tiny()).fit(images, labels, classes=4).notes == ()
+
+
+def test_published_data_have_a_public_class_list(few) -> None:
+    images, labels = few
+    found = labelled_images(images, labels, public=True)
+    assert found.classes_from_data
+    model = DataLens(tiny(privacy__insecure_seed=None)).fit(found)
+    assert (model.is_publishable, model.notes) == (True, ())
+
+
+def test_verify_finds_a_release_whose_class_list_nobody_declared(few, tmp_path: Path) -> None:
+    """Were the refusal left out, somebody else's verify would still see it."""
+    out = tmp_path / "run"
+    DataLens(tiny(privacy__insecure_seed=None)).fit(*few, labels_are_public=True, out=out)
+    path = RunFolder.open(out).config
+    path.write_text(path.read_text().replace('"labels_are_public": true', '"labels_are_public": false'))
+    assert any("not declared public" in difference for difference in verify_run(out).differences)

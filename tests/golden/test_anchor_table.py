@@ -26,7 +26,7 @@ ANCHORS = [
 
 
 @pytest.mark.parametrize("row", ANCHORS, ids=lambda row: f"k{row[0]}-sigma{row[1]}-{row[2]}")
-def test_epsilon_matches_the_anchor_table(row):
+def test_r05_epsilon_matches_the_anchor_table(row):
     top_k, noise, releases, *expected = row
     event = GaussianEvent(2 * math.sqrt(top_k), noise, coordinates=784, count=releases)
     found = [Accountant(kind).epsilon(event, 1e-5) for kind in AccountantKind]

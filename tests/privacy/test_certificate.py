@@ -147,11 +147,28 @@ def test_what_is_not_fit_for_publication_says_so_everywhere(
         assert "**Epsilon" not in page
 
 
-def test_classes_read_off_the_data_are_named_as_public() -> None:
+@pytest.mark.parametrize(
+    ("facts", "labels_are_public", "why"),
+    [
+        ({"classes_from_data": True}, True, promises.CLASSES_FOUND_AND_DECLARED),
+        ({"classes_from_data": True}, False, promises.CLASSES_FOUND),
+        ({"classes_from_data": False}, False, promises.CLASSES_DECLARED),
+        ({"classes_from_data": False, "data": "mnist"}, False, promises.CLASSES_PUBLISHED),
+        ({"classes_from_data": True, "data": "flowers.npz"}, False, promises.CLASSES_PUBLISHED),
+    ],
+)
+def test_the_page_says_why_the_class_list_is_no_secret(
+    facts: dict[str, Any], labels_are_public: bool, why: str
+) -> None:
+    """Only a list that somebody declared is called declared."""
     ledger, _ = _ledger(Authorisation(2.0, 1e-5), 1)
-    certificate = build_certificate(ledger, CONFIG, {}, {})
-    assert certificate["assumed_public"]["classes_were_read_off_the_data"] is True
-    assert "declared public" in data_card(certificate)
+    privacy = {**CONFIG["config"]["privacy"], "labels_are_public": labels_are_public}
+    certificate = build_certificate(ledger, {**CONFIG, **facts, "config": {"privacy": privacy}}, {}, {})
+    assert certificate["assumed_public"]["classes_were_read_off_the_data"] is facts["classes_from_data"]
+    assert certificate["assumed_public"]["class_list"] == why
+    page = data_card(certificate)
+    assert f"the list of classes ({why})" in page
+    assert ("declared" in page) is ("declared" in why)
 
 
 def test_discrete_noise_is_said_to_be_charged_by_rdp() -> None:

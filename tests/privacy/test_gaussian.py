@@ -102,5 +102,5 @@ def test_impossible_mu_is_refused(mu):
         gaussian.epsilon_of(1e-5, mu)
 
 
-def test_rdp_of_one_topagg_release_is_two_k_alpha_over_sigma_squared():  # R05
+def test_r05_rdp_of_one_topagg_release_is_two_k_alpha_over_sigma_squared():
     assert gaussian.rdp(7.0, 2 * math.sqrt(10) / 200) == pytest.approx(2 * 10 * 7.0 / 200**2)

@@ -108,7 +108,7 @@ def test_noise_is_symmetric(kind: NoiseKind, stddev: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_coordinates_are_independent(kind: NoiseKind) -> None:
+def test_r05_coordinates_are_independent(kind: NoiseKind) -> None:
     draws = make_noise(kind).sample((4000, 24), 900.0)
     assert coordinates_are_independent(draws)
     shared = draws.copy()

@@ -243,6 +243,28 @@ def test_command_line_from_candidates_to_release(tmp_path, capsys):
     assert "exists already" in capsys.readouterr().err
 
 
+def test_a_class_list_that_nobody_declared_is_refused_before_anything_is_charged(tmp_path, capsys):
+    from dataclasses import replace
+
+    found = replace(small_data(), classes_from_data=True)
+    with pytest.raises(ConfigError, match="--labels-are-public"):
+        tuning.tune(small_plan(), found, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    tuning.tune(small_plan(privacy__labels_are_public=True), found, tmp_path / "run", draw_tries=lambda *_: 1)
+    assert verify_run(tmp_path / "run").agrees
+
+    candidates, own = tmp_path / "candidates.toml", tmp_path / "own.npz"
+    candidates.write_text("[[candidate]]\nvoting = {top_k = 5}\n[[candidate]]\nvoting = {top_k = 9}\n")
+    np.savez(own, x=small_data().images, y=small_data().labels)
+    words = ["tune", str(own), "--out", str(tmp_path / "other"), "--candidates", str(candidates)]
+    assert main([*words, "--epsilon", "10", "--num-records", "60"]) == 2
+    complaint = capsys.readouterr().err
+    assert "--classes" in complaint
+    assert "--labels-are-public" in complaint
+    assert len(complaint.splitlines()) == 1
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -53,6 +53,7 @@ def certificate_again(
             "image_shape": config.get("image_shape"),
             "classes": config.get("classes"),
             "classes_were_read_off_the_data": config.get("classes_from_data"),
+            "class_list": class_list_again(config, privacy),
             "generated_labels": promises.LABELS_TEXT,
             "data": config.get("data"),
         },
@@ -70,6 +71,16 @@ def certificate_again(
         "files": dict(files),
         "environment": environment,
     }
+
+
+def class_list_again(config: Mapping[str, Any], privacy: Mapping[str, Any]) -> str:
+    """Why the class list is no secret."""
+    if config.get("data") != "private":
+        return promises.CLASSES_PUBLISHED
+    named = (
+        promises.CLASSES_FOUND_AND_DECLARED if privacy.get("labels_are_public") else promises.CLASSES_FOUND
+    )
+    return named if config.get("classes_from_data") else promises.CLASSES_DECLARED
 
 
 def authorisations_again(entries: Sequence[Entry]) -> list[tuple[bool, Json]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from datalens.audit.ledger_reader import Entry
-from datalens.audit.second_certificate import authorisations_again, promised_by
+from datalens.audit.second_certificate import authorisations_again, class_list_again, promised_by
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.privacy import promises
 
@@ -29,6 +29,8 @@ def setting_differences(entries: Sequence[Entry], config: Json, folder_name: str
     fit = _is_fit(privacy)
     if folder_name != (promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER):
         yield f"the folder is called {folder_name}, but {CONFIG} is of a run {'' if fit else 'not '}fit to publish"
+    if fit and class_list_again(config, privacy) == promises.CLASSES_FOUND:
+        yield f"{CONFIG}: the class list was {promises.CLASSES_FOUND}, in a run that says it is fit to publish"
     said = authorisations_again(entries)[0][1]
     if (said["delta"], said["accountant"]) != (privacy["delta"], privacy["accountant"]):
         yield f"{CONFIG} and {LEDGER} differ in delta or accountant"

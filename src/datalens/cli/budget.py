@@ -40,7 +40,7 @@ def create(
 
     \b
     datalens budget create clinic.budget --data-name clinic-2024 --epsilon 3
-    datalens train scans/ --out runs/a --epsilon 1 --budget-file clinic.budget
+    datalens train scans/ --out runs/a --epsilon 1 --classes ill,well --budget-file clinic.budget
     """  # fmt: skip
     from datalens.privacy.dataset_budget import create_dataset_budget
 

@@ -65,8 +65,7 @@ def data_options(function: F) -> F:
                 "--classes",
                 type=Classes(),
                 metavar="Y|A,B,C",
-                show_default="read off the data",
-                help="The public class list of a folder or .npz: how many, or their names.",
+                help="The public class list of a folder or .npz: how many, or their names; declared, not looked up.",
             ),
             click.option(
                 "--value-range",

@@ -205,6 +205,6 @@ class Range(click.ParamType):
                 f"{value!r:.60} is not a range; give BLACK..WHITE such as 0..1, -1..1 or 0..255", param, ctx
             )
         low, high = (float(end) for end in ends)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not (math.isfinite(high - low) and low < high):
             self.fail(f"{value!r:.60} must be finite, the lower first; give such as 0..1", param, ctx)
         return low, high

@@ -7,7 +7,7 @@ import os
 
 import click
 
-from datalens.errors import DataLensError
+from datalens.errors import DataLensError, one_line
 
 MISTAKE = 2
 """Exit status of every error that a user can mend."""
@@ -18,18 +18,12 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, click.ClickException):
         return one_line(_usage(error))
     if isinstance(error, DataLensError):
-        return one_line(str(error))
+        return str(error)
     if isinstance(error, OSError):
         return one_line(_system(error))
     if isinstance(error, MemoryError):
         return "memory ran out; ask for fewer images, fewer teachers at once (--chunk-size) or smaller ones"
     return None
-
-
-def one_line(text: str) -> str:
-    """The text with every run of white space as one space, and no control characters."""
-    joined = " ".join(text.split())
-    return "".join(char if char.isprintable() else "?" for char in joined)
 
 
 def _usage(error: click.ClickException) -> str:

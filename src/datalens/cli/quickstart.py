@@ -54,7 +54,7 @@ def quickstart(source: str, **options: Any) -> None:
         train_data = load(source, split="train", root=options["data_root"])
         test_data = load(source, split="test", root=options["data_root"])
     from datalens.cli.fitness import unfit_line
-    from datalens.cli.targets import write_npz
+    from datalens.cli.targets import marked, write_npz
     from datalens.evaluation.utility import evaluate_utility
     from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
@@ -68,7 +68,7 @@ def quickstart(source: str, **options: Any) -> None:
     with _timed(seconds, "training"), TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         model = DataLens(config).fit(train_data, out=run, tell=progress.tell)
     release = RunFolder.open(run).release
-    samples = release / "samples.npz"
+    samples = marked(release / "samples.npz", publishable=model.is_publishable)
     with _timed(seconds, "sampling"):
         images, labels = model.sample(options["num_samples"])
         write_npz(samples, images, labels)

@@ -50,22 +50,23 @@ def sample(
     """Draw images from the generator in RUN. They cost no epsilon, however many.
 
     In --labels a class name wins over a number; where all names are numbers, names alone count. One label
-    asks for that class only; 0,1,2 gives 0 1 2 0 1 2 and so on.
+    asks for that class only; 0,1,2 gives 0 1 2 0 1 2 and so on. What comes from a run that is not fit for
+    publication has -NOT-FOR-PUBLICATION added to the name that --out gives.
 
     \b
     datalens sample runs/mnist --num-samples 10000 --out samples.npz
     datalens sample runs/mnist --num-samples 30 --labels 7,8,9 --out digits/ --seed 1
     """
     from datalens.cli.fitness import run_summary, unfit_line
-    from datalens.cli.targets import check_target, is_npz, write_folder, write_npz
+    from datalens.cli.targets import check_target, is_npz, marked, write_folder, write_npz
 
     output = Output(json_target, quiet=quiet)
-    target = Path(out)
-    if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
-        raise ConfigError(f"--json {json_target}: is the file of --out too; give it another name")
     from datalens.training.synthesizer import DataLens
 
     model = DataLens.load(run)
+    target = marked(Path(out), publishable=model.is_publishable)
+    if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
+        raise ConfigError(f"--json {json_target}: is the file of --out too; give it another name")
     num_bytes = num_samples * int(np.prod(model.facts.image_shape))
     check_target(target, overwrite=overwrite, num_bytes=num_bytes)
     _refuse_inside(target, Path(run))
@@ -81,12 +82,13 @@ def sample(
             output.warn(
                 f"a class name cannot name a folder, so the sub-folders are numbered 0 to {len(names) - 1}"
             )
-    last = unfit_line(model.config)
+    unfit = unfit_line(model.config)
+    last = None if unfit is None else f"{unfit}; it is in {shlex.quote(str(target))}"
     per_class = np.bincount(numbers, minlength=len(names)).tolist()
     output.finish(
         {
             "run": run,
-            "out": out,
+            "out": str(target),
             "num_samples": num_samples,
             "seed": seed,
             "per_class": dict(zip(model.classes, per_class, strict=True)),
@@ -94,7 +96,7 @@ def sample(
             "note": last,
         }
     )
-    output.say(f"{num_samples} images of {len(names)} classes in {shlex.quote(out)}")
+    output.say(f"{num_samples} images of {len(names)} classes in {shlex.quote(str(target))}")
     if last is not None:
         output.insist(last)
 

@@ -27,6 +27,7 @@ SETTING_OF_OPTION = {
     "score_noise": ("privacy", "score_noise"),
     "num_records": ("privacy", "num_records"),
     "public_record_count": ("privacy", "record_count_is_public"),
+    "labels_are_public": ("privacy", "labels_are_public"),
     "num_teachers": ("voting", "num_teachers"),
     "top_k": ("voting", "top_k"),
     "noise_stddev": ("voting", "noise_stddev"),

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,16 +15,37 @@ import numpy as np
 
 from datalens.cli.output import check_parent
 from datalens.errors import RunError
+from datalens.privacy.promises import UNFIT_MARK
 
 _NOT_A_FOLDER = (".npy", ".zip", ".png", ".jpg", ".jpeg", ".csv", ".json", ".h5", ".hdf5", ".pt", ".pkl")
 _OURS = re.compile(r"[0-9]{6,}\.png")
-_SAFE = re.compile(r"[^./\\:*?\"<>|\x00-\x1f][^/\\:*?\"<>|\x00-\x1f]{0,99}")
+_SAFE = re.compile(r"[^./\\:*?\"<>|][^/\\:*?\"<>|]{0,99}")
+_MOST_BYTES = 255
 _SPLIT_NAMES = ("train", "test")
+_DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9¹²³])(\..*)?")
+"""Names that Windows keeps for devices, whatever comes after a dot."""
 
 
 def is_npz(target: Path) -> bool:
     """Whether the target is a file; anything else is a folder."""
     return target.suffix.lower() == ".npz"
+
+
+def marked(target: Path, *, publishable: bool) -> Path:
+    """The target, whose own name says so where what goes there is not fit for publication.
+
+    >>> marked(Path("out/samples.npz"), publishable=False).name
+    'samples-NOT-FOR-PUBLICATION.npz'
+    >>> marked(Path("out/samples.npz"), publishable=True).name
+    'samples.npz'
+    """
+    if target.name in ("", ".."):
+        target = target.resolve()
+    suffix = target.suffix if is_npz(target) else ""
+    stem = target.name.removesuffix(suffix)
+    if publishable or not stem or stem.endswith(UNFIT_MARK):
+        return target
+    return target.with_name(f"{stem}-{UNFIT_MARK}{suffix}")
 
 
 def check_target(target: Path, *, overwrite: bool, num_bytes: int) -> None:
@@ -98,13 +120,24 @@ def folder_names(classes: Sequence[str]) -> tuple[str, ...]:
     >>> folder_names(["cat", "../dog"])
     ('0', '1')
     """
-    plain = all(
-        _SAFE.fullmatch(name) and name == name.strip() and not name.endswith(".") and name not in _SPLIT_NAMES
-        for name in classes
-    )
-    if plain and len({name.casefold() for name in classes}) == len(classes):
+    folded = [unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold()) for name in classes]
+    plain = all(map(_names_a_folder, classes, folded))
+    if plain and len(set(folded)) == len(classes):
         return tuple(classes)
     return tuple(str(number) for number in range(len(classes)))
+
+
+def _names_a_folder(name: str, folded: str) -> bool:
+    """Whether a class's own name can be the name of a folder, on every system."""
+    return (
+        name.isprintable()
+        and _SAFE.fullmatch(name) is not None
+        and name == name.strip()
+        and not name.endswith(".")
+        and len(unicodedata.normalize("NFD", name).encode()) <= _MOST_BYTES
+        and folded not in _SPLIT_NAMES
+        and _DEVICES.fullmatch(folded) is None
+    )
 
 
 def _put_in_place(temporary: Path, target: Path) -> None:

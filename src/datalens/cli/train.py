@@ -97,6 +97,7 @@ _RECIPES = "the recipe's"
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
+@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
 @click.option("--chunk-size", type=Whole(), show_default="40", help="Teachers handled at once.")
 @data_options
@@ -112,7 +113,7 @@ def train(source: str, **options: Any) -> int:
 
     \b
     datalens train mnist --out runs/mnist --epsilon 1
-    datalens train scans/ --out runs/scans --num-records 60000 --num-teachers 2000 --epsilon 2
+    datalens train scans/ --out runs/scans --num-records 60000 --classes ill,well --epsilon 2
     datalens train mnist --resume runs/mnist
     """
     output = Output(options["json_target"], quiet=options["quiet"])
@@ -180,13 +181,16 @@ def plan_announced() -> Iterator[None]:
 
 def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     """Say what the plan is; one that cannot be paid or leaves no signal is refused as when the run begins."""
+    from datalens.training.facts import declared_records, require_public_classes
     from datalens.training.plan import check_plan, plan_signal
-    from datalens.training.session import declared_records
 
-    plan, notes = check_plan(config, declared_records(config, data), data.image_shape)
+    num_records = declared_records(config, data)
+    require_public_classes(config, data)
+    plan, notes = check_plan(config, num_records, data.image_shape)
     for note in notes:
         output.warn(note)
     voting, privacy, signal = config.voting, config.privacy, plan_signal(config, plan)
+    left = num_records - voting.num_teachers * (voting.shard_size or num_records // voting.num_teachers)
     promise = (
         f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
     )
@@ -194,6 +198,8 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
         f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
         f"{voting.batch_size} images, noise {plan.noise_stddev:g} votes"
     )
+    if left > 0:
+        output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")
     output.say(
         f"signal: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
         f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.0%}"

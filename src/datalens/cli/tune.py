@@ -69,6 +69,7 @@ CANDIDATE_SECTIONS = ("voting", "teachers", "student")
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
+@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
 @data_options
 @quiet_option
@@ -153,12 +154,13 @@ def _candidate(base: Config, number: int, tables: dict[str, Any]) -> Config:
 
 
 def _plan(base: Config, configs: list[Config], data: LabelledImages, options: dict[str, Any]) -> TuningPlan:
-    from datalens.training.facts import declared_records
+    from datalens.training.facts import declared_records, require_public_classes
     from datalens.training.tuning_plan import TuningSettings, plan_tuning
 
     names = ("expected_tries", "eta", "held_out", "score_noise", "classifier", "num_samples", "epochs")
     settings = TuningSettings(**{name: options[name] for name in names})
     num_records = declared_records(base, data)
+    require_public_classes(base, data)
     return plan_tuning(configs, settings, base.privacy, num_records, data.image_shape)
 
 

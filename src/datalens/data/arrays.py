@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from datalens.data.class_names import check_class_names, declare_classes
 from datalens.data.images import CHANNEL_COUNTS, LabelledImages
 from datalens.errors import ConfigError, DataError
 
 ValueRange = tuple[float, float]
 SHOWN_VALUES = 5
 _ROWS_AT_ONCE = 4096
+_LABEL_LIMIT = 2.0**63
 _NPZ_KEYS = {"train": (("x", "y"), ("x_train", "y_train")), "test": (("x_test", "y_test"),)}
 
 
@@ -123,9 +124,16 @@ def encode_labels(
     declared = None if classes is None else declare_classes(classes)
     array = _as_array(labels, name)
     values, width = _flat_labels(array, name)
-    if width is not None and declared is None:
-        return values, tuple(str(number) for number in range(width))
-    if declared is not None and _is_positional(values, width, declared):
+    if width is not None:
+        if declared is None:
+            return values, tuple(str(number) for number in range(width))
+        if width != len(declared):
+            raise DataError(
+                f"{name}: y is one-hot with {width} columns, but {len(declared)} classes are declared; "
+                "give as many columns as classes"
+            )
+        return values, declared
+    if declared is not None and _is_positional(values, declared):
         return values, declared
     distinct, numbers = np.unique(values, return_inverse=True)
     numbers = numbers.reshape(-1).astype(np.int64)
@@ -136,7 +144,8 @@ def encode_labels(
             raise DataError(f"{name}: y holds {negative}, but labels start at 0; mend it, or declare classes")
         if "" in found:
             raise DataError(f"{name}: y holds an empty label; name the class of every record")
-        return numbers, found or ("0",)
+        check_class_names(found, name)
+        return numbers, found
     place = {item: position for position, item in enumerate(declared)}
     strange = [item for item in found if item not in place]
     if strange:
@@ -145,20 +154,6 @@ def encode_labels(
             "declare every class, or mend the labels"
         )
     return np.array([place[item] for item in found], np.int64)[numbers], declared
-
-
-def declare_classes(classes: Sequence[object] | int) -> tuple[str, ...]:
-    """A user's declaration as a tuple of names; the number Y stands for "0" to "Y-1"."""
-    if isinstance(classes, (bool, str, bytes)):
-        raise ConfigError(f"classes is {classes!r}, but must be a list of names or how many there are")
-    if isinstance(classes, int):
-        if classes < 1:
-            raise ConfigError(f"classes is {classes}, but there must be at least 1; raise it")
-        return tuple(str(number) for number in range(classes))
-    names = tuple(str(item) for item in classes)
-    if not names or "" in names or len(set(names)) < len(names):
-        raise ConfigError(f"classes is {_show(names)}, but must name each class once and none emptily")
-    return names
 
 
 def npz_splits(path: Path) -> tuple[str, ...]:
@@ -210,10 +205,8 @@ def load_npz(
     return LabelledImages(data.images, data.labels, data.classes, data.name, public, classes_from_data=True)
 
 
-def _is_positional(values: np.ndarray, width: int | None, declared: tuple[str, ...]) -> bool:
+def _is_positional(values: np.ndarray, declared: tuple[str, ...]) -> bool:
     """Whether labels are positions in the declared list and not names from it."""
-    if width is not None:
-        return width == len(declared)
     is_words = not any(item.lstrip("-").isdigit() for item in declared)
     in_list = values.dtype.kind == "i" and bool(np.all((values >= 0) & (values < len(declared))))
     return is_words and in_list
@@ -238,7 +231,7 @@ def _flat_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, int | None]
         raise DataError(f"{name}: y is {labels.dtype}, but labels must be whole numbers or strings")
     if labels.ndim == 2 and labels.dtype.kind != "U":
         hot = labels == 1
-        if not (np.all(hot | (labels == 0)) and np.all(hot.sum(axis=1) == 1)):
+        if not (labels.size and np.all(hot | (labels == 0)) and np.all(hot.sum(axis=1) == 1)):
             raise DataError(f"{name}: y of shape {labels.shape} is not one-hot; give one label a record")
         return np.argmax(hot, axis=1).astype(np.int64), labels.shape[1]
     if labels.ndim != 1:
@@ -251,6 +244,9 @@ def _flat_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, int | None]
             raise DataError(
                 f"{name}: y holds {_show(np.unique(bad))}, but labels must be whole numbers; mend them"
             )
+    if labels.dtype.kind in "uf" and np.any(np.abs(labels) >= _LABEL_LIMIT):
+        largest = labels[np.argmax(np.abs(labels))]
+        raise DataError(f"{name}: y holds {largest}, but a class number must be below 2**63; mend the labels")
     return (labels if labels.dtype.kind == "U" else labels.astype(np.int64)), None
 
 
@@ -261,9 +257,10 @@ def _check_range(value_range: ValueRange) -> ValueRange:
         raise ConfigError(
             f"value_range is {value_range!r}, but must be two numbers, black and white"
         ) from error
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+    if not (np.isfinite([low, high, high - low]).all() and low < high):
         raise ConfigError(
-            f"value_range is ({low:g}, {high:g}), but must be two finite numbers, the lower first"
+            f"value_range is ({low:g}, {high:g}), but must be two finite numbers a finite way apart, the lower "
+            "first, such as (0, 1)"
         )
     return low, high
 
@@ -280,10 +277,9 @@ def _open_npz(path: Path) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         try:
             archive = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        except Exception as error:
             raise DataError(
-                f"{path}: not a readable .npz file ({reason}); save it with numpy.savez"
+                f"{path}: not a readable .npz file ({_reason(error)}); save it with numpy.savez"
             ) from error
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise DataError(f"{path}: holds one bare array; save x and y together with numpy.savez")
@@ -293,9 +289,15 @@ def _open_npz(path: Path) -> Iterator[Any]:
 def _read_key(archive: Any, key: str, path: Path) -> np.ndarray:
     try:
         return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path}: {key} can't be read ({reason}); save plain arrays, not objects") from error
+    except Exception as error:
+        raise DataError(
+            f"{path}: {key} can't be read ({_reason(error)}); save plain arrays, not objects"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What a reader says of a damaged file: NumPy, zipfile and zlib raise a dozen kinds of errors there."""
+    return f"{' '.join(str(error).split()) or type(error).__name__:.160}"
 
 
 def _find_keys(files: Sequence[str], split: str) -> tuple[str, str] | None:
@@ -303,5 +305,5 @@ def _find_keys(files: Sequence[str], split: str) -> tuple[str, str] | None:
 
 
 def _show(values: Any) -> str:
-    shown = [str(value) for value in list(values)[:SHOWN_VALUES]]
+    shown = [f"{value!s:.60}" for value in list(values)[:SHOWN_VALUES]]
     return ", ".join(shown) + (", ..." if len(values) > SHOWN_VALUES else "") if shown else "nothing"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from datalens.data.arrays import ValueRange, declare_classes, load_npz, npz_splits
+from datalens.data.arrays import ValueRange, load_npz, npz_splits
+from datalens.data.class_names import declare_classes
 from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
 from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder
@@ -77,7 +78,7 @@ def load(
         image_size: height and width to scale to (shapes are drawn at that size).
         channels: folders only: 1 or 3 to convert every image.
         classes: the public class list (names or how many). Left out for a folder or file, it is read off the
-            data and the result says so.
+            data, and the result says so: what is trained on it is published only where that was declared.
         value_range: .npz only: what counts as black and white where pixels aren't uint8.
         layout: .npz only: "NCHW" or "NHWC" where the shape fits both.
         skip_damaged: folders only: leave damaged files out instead of refusing.

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from datalens.data.arrays import declare_classes
+from datalens.data.class_names import check_class_names, declare_classes
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError
 
@@ -86,6 +86,7 @@ def load_folder(
     if channels not in (None, 1, 3):
         raise ConfigError(f"channels is {channels}, but must be 1 (grey) or 3 (colour)")
     names = declare_classes(classes) if classes is not None else _names_of(folder)
+    check_class_names(names, str(folder))
     files = scan_folder(folder, split)
     strange = sorted({file.class_name for file in files} - set(names))
     if strange:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from datalens.data.class_names import check_class_names
 from datalens.errors import DataError
 
 if TYPE_CHECKING:
@@ -106,13 +107,8 @@ def _check_images(images: object, name: str) -> None:
 
 def _check_classes(classes: object, name: str) -> None:
     if not isinstance(classes, tuple) or not classes:
-        raise DataError(f"{name}: classes is {classes!r}, but must be a tuple of at least one name")
-    for item in classes:
-        if not isinstance(item, str) or not item:
-            raise DataError(f"{name}: class name {item!r} is not a non-empty string; name every class")
-    if len(set(classes)) < len(classes):
-        twice = next(item for item in classes if classes.count(item) > 1)
-        raise DataError(f"{name}: class {twice!r} is named twice; each class needs a name of its own")
+        raise DataError(f"{name}: classes is {classes!r:.60}, but must be a tuple of at least one name")
+    check_class_names(classes, name)
 
 
 def _check_labels(labels: object, num_records: int, num_classes: int, name: str) -> None:

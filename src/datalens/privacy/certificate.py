@@ -217,9 +217,19 @@ def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]
         "image_shape": config.get("image_shape"),
         "classes": config.get("classes"),
         "classes_were_read_off_the_data": config.get("classes_from_data"),
+        "class_list": _class_list(config),
         "generated_labels": promises.LABELS_TEXT,
         "data": config.get("data"),
     }
+
+
+def _class_list(config: Mapping[str, Any]) -> str:
+    if config.get("data") != "private":
+        return promises.CLASSES_PUBLISHED
+    if not config.get("classes_from_data"):
+        return promises.CLASSES_DECLARED
+    declared = config.get("config", {}).get("privacy", {}).get("labels_are_public", False)
+    return promises.CLASSES_FOUND_AND_DECLARED if declared else promises.CLASSES_FOUND
 
 
 def _changes(ledger: Ledger) -> list[dict[str, Any]]:

@@ -42,12 +42,7 @@ def data_card(certificate: Mapping[str, Any]) -> str:
                 f"that there are at most {public['bound_on_records']} records",
                 f"how many teachers there are and how many records each may have "
                 f"({public['slots_of_each_teacher']})",
-                "the list of classes"
-                + (
-                    " (it was read off the records, and declared public)"
-                    if public["classes_were_read_off_the_data"]
-                    else ""
-                ),
+                f"the list of classes ({public['class_list']})",
                 "the size of the images",
                 f"labels of generated images: {public['generated_labels']}",
             ]

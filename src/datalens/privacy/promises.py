@@ -5,8 +5,10 @@ from __future__ import annotations
 CERTIFICATE_FORMAT = "datalens-certificate/1"
 
 RELEASE_FOLDER = "release"
-UNFIT_RELEASE_FOLDER = "release-NOT-FOR-PUBLICATION"
-"""Where the shared files of a run lie that is not fit for publication."""
+UNFIT_MARK = "NOT-FOR-PUBLICATION"
+"""In the name of every file or folder that is made of a run that is not fit for publication."""
+UNFIT_RELEASE_FOLDER = f"{RELEASE_FOLDER}-{UNFIT_MARK}"
+"""Where the shared files of such a run lie."""
 
 ADD_OR_REMOVE = "add-or-remove-one"
 BLANKED = "one-record-blanked"
@@ -30,6 +32,12 @@ REPLACE_ONE_TEXT = (
 )
 
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
+CLASSES_DECLARED = "declared beforehand"
+CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"
+CLASSES_PUBLISHED = "of a published data set"
+CLASSES_FOUND = "read off the records and not declared public: for experiments only"
+"""Why the class list, which everybody sees, is no secret."""
+
 SPENT_TEXT = (
     "epsilon spent is no promise: where training stopped may depend on the data; quote the guarantee above"
 )

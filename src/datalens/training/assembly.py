@@ -14,7 +14,7 @@ from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.partition import Partition
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config
-from datalens.training.facts import PublicFacts, declared_records
+from datalens.training.facts import PublicFacts, declared_records, require_public_classes
 from datalens.training.plan import Plan, check_plan
 
 
@@ -67,6 +67,7 @@ def draw_run(
         DataLensError: settings and data that do not fit.
     """
     num_records = declared_records(config, data)
+    require_public_classes(config, data)
     plan, warnings = check_plan(config, num_records, data.image_shape, signal_matters=signal_matters)
     seed = config.privacy.insecure_seed
     public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")

@@ -83,7 +83,7 @@ def save_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
         reason = " ".join(str(error).split())
         raise CheckpointError(
-            f"{final}: checkpoint cannot be written ({reason:.120}); make room, then resume the run"
+            f"{final}: checkpoint cannot be written ({reason}); make room, then resume the run"
         ) from None
     for _, path in _found(folder)[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)

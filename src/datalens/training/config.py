@@ -56,6 +56,7 @@ class Privacy(Section):
         noise: rounded-gaussian (default), discrete-gaussian, continuous-gaussian, or none (no guarantee).
         num_records: public upper bound on the records; None where the file's own length is declared public.
         record_count_is_public: declare the file's own length public.
+        labels_are_public: declare public the class list that was found in the records.
         group_size: records that one person may own; all of them together are protected.
         score_noise: standard deviation, in right predictions, of the one score on people's data that the budget
             leaves room for; None for no such score.
@@ -68,6 +69,7 @@ class Privacy(Section):
     noise: NoiseKind = NoiseKind.ROUNDED
     num_records: Count | None = None
     record_count_is_public: bool = False
+    labels_are_public: bool = False
     group_size: Count = 1
     score_noise: Positive | None = None
     insecure_seed: Annotated[int, Field(ge=0)] | None = None

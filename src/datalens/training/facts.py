@@ -29,7 +29,7 @@ class PublicFacts:
         config: the settings.
         image_shape: (C, H, W).
         classes: names of the classes, in the order of their numbers.
-        classes_from_data: the class list was read off the data, and counts as public by declaration.
+        classes_from_data: the class list was read off the data and not declared beforehand.
         data_name: name of a published data set, else "private".
         num_records: the public number of slots.
         noise_stddev: of every release.
@@ -151,3 +151,19 @@ def declared_records(config: Config, data: LabelledImages) -> int:
         "the number of records is not public: give --num-records with an upper bound that may be known, "
         "or --public-record-count if the file's own length may be"
     )
+
+
+def require_public_classes(config: Config, data: LabelledImages) -> None:
+    """Refuse a class list that was found in people's records, where the run may be published and it would be seen.
+
+    Raises:
+        ConfigError: it was neither declared beforehand, nor declared public as it was found.
+    """
+    if not data.classes_from_data or data.public or config.privacy.labels_are_public:
+        return
+    if config.privacy.is_publishable:
+        raise ConfigError(
+            f"{data.name}: the class list was found in the records, and everybody will see it: declare it "
+            "beforehand with --classes A,B,C (in Python classes=[...]), or say with --labels-are-public "
+            "(labels_are_public=True) that the labels found may be known"
+        )

@@ -37,11 +37,11 @@ def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
     )
 
 
-def note_of_classes(data: LabelledImages) -> str | None:
-    """One line where the class list, which is released, was read off the records of data that are not public."""
-    if data.public or not data.classes_from_data:
+def note_of_classes(data: LabelledImages, *, is_declared: bool) -> str | None:
+    """One line where an experiment shows a class list that was read off the records of data that are not public."""
+    if data.public or is_declared or not data.classes_from_data:
         return None
     return (
-        f"{data.name}: the class list was read off the records and will be public; a class that a single record "
-        "has would give that record away: declare the classes (--classes) beforehand"
+        f"{data.name}: the class list was read off the records; a class that a single record has would give that "
+        "record away, so for a release to be published declare it (--classes, or --labels-are-public)"
     )

@@ -77,8 +77,9 @@ class Session:
     ) -> None:
         self.facts = facts
         self.folder = folder
-        group_size = facts.config.privacy.group_size
-        self.notes = [*filter(None, [note_of_classes(data), note_of_repeats(data, group_size)])]
+        privacy = facts.config.privacy
+        of_classes = note_of_classes(data, is_declared=privacy.labels_are_public)
+        self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
         self._ledger = ledger

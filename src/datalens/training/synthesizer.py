@@ -69,6 +69,7 @@ class DataLens:
         labels: np.ndarray | Sequence[Any] | None = None,
         *,
         classes: Sequence[object] | int | None = None,
+        labels_are_public: bool = False,
         value_range: tuple[float, float] | None = None,
         out: str | os.PathLike[str] | None = None,
         budget_file: str | os.PathLike[str] | None = None,
@@ -82,7 +83,9 @@ class DataLens:
             images: uint8 [R, H, W], [R, C, H, W] or [R, H, W, C] (other types with ``value_range``), or data
                 as :func:`datalens.data.load` reads them (then leave out labels and classes).
             labels: one class for each image.
-            classes: the public list of classes; left out, it is read off the labels and counts as public.
+            classes: the public list of classes: names, or how many. Left out, it is found in the labels, which
+                is for experiments, or for labels that are public.
+            labels_are_public: the class list found in the labels may be known (``privacy.labels_are_public``).
             value_range: what counts as black and white where images are not uint8, such as (0, 1).
             out: a new folder for the run; left out, nothing is written and nothing can be resumed.
             budget_file: the data set's budget (see ``datalens budget``), charged before the run's own.
@@ -108,6 +111,8 @@ class DataLens:
             raise ConfigError(
                 f"data_name = {data_name!r}: belongs to a budget file; give one, or leave it out"
             )
+        if labels_are_public:
+            self.config = self.config.replace(privacy__labels_are_public=True)
         shared = None if budget_file is None else open_dataset_budget(Path(budget_file), data_name)
         try:
             session = Session.begin(self.config, data, None if out is None else Path(out), shared)

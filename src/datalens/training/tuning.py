@@ -32,7 +32,7 @@ from datalens.teachers.partition import Partition
 from datalens.training.assembly import draw_run
 from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, write_directions
-from datalens.training.facts import PublicFacts
+from datalens.training.facts import PublicFacts, require_public_classes
 from datalens.training.files import write_json
 from datalens.training.plan import Plan
 from datalens.training.release import certify, environment, write_generator
@@ -90,6 +90,8 @@ def tune(
     Raises:
         DataLensError: it does not fit, before anything is charged; or a try failed, after all of it was.
     """
+    for config in plan.candidates:
+        require_public_classes(config, data)
     if budget_file is not None:
         budget_file.require(plan.event, 1)
     folder = RunFolder.create(root)
