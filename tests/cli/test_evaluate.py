@@ -81,7 +81,8 @@ def test_charge_on_peoples_data_is_noisy_and_its_count_of_tests_is_kept(call, qu
         own, x=data.images[:2000], y=data.labels[:2000], x_test=data.images[3000:], y_test=data.labels[3000:]
     )
     run = tmp_path / "own"
-    made = call("train", own, "--out", run, *quick, "--score-noise", 50, "--public-record-count")
+    declared = ("--public-record-count", "--labels-are-public")
+    made = call("train", own, "--out", run, *quick, "--score-noise", 50, *declared)
     assert made.status == 0, made.err
     answer = call("evaluate", run, "--data", own, *FAST, "--charge", "--json", "-")
     assert answer.status == 0, answer.err
