@@ -202,10 +202,27 @@ def test_a_plan_beyond_its_ceiling_is_refused():
         Authorisation(0.3, 1e-5, num_releases=20, planned=QUERY)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, -math.inf])
 def test_an_epsilon_that_is_no_ceiling_is_refused(epsilon):
-    with pytest.raises(ConfigError, match="above 0"):
+    with pytest.raises(ConfigError, match="above 0 and finite"):
         Authorisation(epsilon, 1e-5)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Authorisation.from_json({**Authorisation(1.0, 1e-5).to_json(), "epsilon": epsilon})
+
+
+@pytest.mark.parametrize("count", [0, -3, 2.5, math.nan, True])
+def test_a_number_of_releases_that_is_none_is_refused(count):
+    with pytest.raises(ConfigError, match="whole number from 1"):
+        Authorisation(1.0, 1e-5, num_releases=count, planned=QUERY)
+
+
+def test_a_plan_without_a_finite_cost_is_refused_in_words():
+    bare = GaussianEvent(2.0, 0.0, 784, NoiseKind.NONE)
+    leaky = GaussianEvent(2.0, 200.0, 784, slack=SamplerSlack(0.0, 1e-3))
+    for event in (bare, leaky):
+        with pytest.raises(ConfigError, match="no finite cost") as caught:
+            Authorisation(1.0, 1e-5, num_releases=1, planned=event)
+        assert "inf" not in str(caught.value).replace("finite", "")
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1e-5, math.nan])

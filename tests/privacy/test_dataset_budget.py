@@ -139,5 +139,5 @@ def test_more_epsilon_for_a_run_is_not_more_for_its_data_set(tmp_path: Path) -> 
         resume(tmp_path / "run", epsilon=9.0, num_steps=20)
     assert (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes() == before
     model = resume(tmp_path / "run", epsilon=9.0)
-    assert 2.0 < model.epsilon(1e-5) <= 2.6
+    assert 2.0 < model.spent_epsilon(1e-5) <= 2.6
     assert describe_dataset_budget(file)["spent"] <= 2.6

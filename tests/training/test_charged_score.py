@@ -32,7 +32,7 @@ def test_a_score_is_noisy_charged_and_verified(tmp_path: Path) -> None:
     ledger = Ledger.read(root / "release" / "ledger.jsonl")
     assert ledger.events()[-1].mu == pytest.approx(1 / 50)
     spent = Accountant().epsilon(ledger.events(), 1e-5)
-    assert before.epsilon(1e-5) < spent <= 2.0
+    assert before.spent_epsilon(1e-5) < spent <= 2.0
     assert verify_run(root, replay=True).differences == []
     with pytest.raises(BudgetError, match="authorise more"):
         charge_score(root, 700, 1000, HOW)

@@ -50,7 +50,7 @@ def run_summary(model: DataLens) -> dict[str, Any]:
         "is_private": config.privacy.is_private,
         "publishable": model.is_publishable,
         "epsilon_authorised": authorised.guarantee(),
-        "epsilon_spent": model.epsilon(config.privacy.delta),
+        "epsilon_spent": model.spent_epsilon(config.privacy.delta),
         "delta": config.privacy.delta,
         "accountant": str(config.privacy.accountant),
         "noise": str(config.privacy.noise),

@@ -128,8 +128,6 @@ def create_dataset_budget(
     if not data_name.strip():
         raise ConfigError("the data set's name is empty: give a word that may be public")
     authorisation = Authorisation(epsilon, delta, accountant)
-    if not authorisation.is_private:
-        raise ConfigError(f"epsilon={epsilon!r} must be finite: use a value such as 1")
     header = {
         "budget": KIND,
         "budget_id": secrets.token_hex(16),

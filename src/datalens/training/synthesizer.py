@@ -15,6 +15,7 @@ from datalens.errors import ConfigError, RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.dataset_budget import open_dataset_budget
+from datalens.privacy.guarantee import guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
 from datalens.training.config import Config
@@ -176,7 +177,20 @@ class DataLens:
         return sample_images(self.generator, latent, num_samples, labels=labels, seed=seed)
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon spent at ``delta`` under the run's accountant; infinite without noise.
+        """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
+
+        Guarantee:
+            The cost of what was authorised, also after an early stop, since where a run stops may depend on the
+            data; what was spent where that is more. At the run's own delta it is the certificate's epsilon.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+            RunError: nothing was trained or loaded.
+        """
+        return guaranteed_epsilon(self.ledger, delta)
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Epsilon spent so far at ``delta``, for the owner: no promise, see :meth:`epsilon`.
 
         Raises:
             ConfigError: delta outside (0, 1).
