@@ -68,7 +68,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     data = _test_split(source, model, options)
     warn_unfinished(model, run, output)
     if options["charge"] and not data.public:
-        require_score(model.config)
+        require_score(Path(run))
     result = _measure(model, data, options, quiet=output.quiet)
     last = unfit_line(model.config)
     answer = {

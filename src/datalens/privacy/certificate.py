@@ -69,6 +69,7 @@ def build_certificate(
             for item in recorded
             if item.decided_after_release
         ],
+        "tuning": ledger.header.get("tuning"),
         "dataset_budget": ledger.header.get("dataset_budget"),
         "ledger": {
             "run_id": ledger.header.get("run_id"),

@@ -15,11 +15,14 @@ from typing import Any
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget, authorisations
+from datalens.privacy.certificate import reasons_against
 from datalens.privacy.events import Event, event_from_json, times
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.wording import rounded_up
 
 KIND = "dataset-budget"
+UNFIT = "not_fit_because"
+"""In the note of a charge: why its run is not fit for publication."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,15 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
     name = _name(ledger, path)
     authorisation = authorisations(ledger)[-1].authorisation
     runs: dict[str, list[Event]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for line in ledger.lines:
         if line.kind == LineKind.RELEASE:
-            run = str(line.body.get("note", {}).get("run", "")) or "unnamed"
-            runs.setdefault(run, []).append(event_from_json(line.body["event"]))
+            note = line.body.get("note", {})
+            run, said = str(note.get("run", "")) or "unnamed", note.get(UNFIT)
+            event = event_from_json(line.body["event"])
+            runs.setdefault(run, []).append(event)
+            found = [*(said if isinstance(said, list) else []), *reasons_against([event], {})]
+            reasons.setdefault(run, {}).update(dict.fromkeys(map(str, found)))
     accountant = Accountant(authorisation.accountant)
     return {
         "file": str(path),
@@ -188,6 +196,7 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
                 "run": run,
                 "releases": sum(event.count for event in events),
                 "epsilon": accountant.epsilon(events, authorisation.delta),
+                UNFIT: list(reasons[run]),
             }
             for run, events in runs.items()
         ],

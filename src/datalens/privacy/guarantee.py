@@ -6,8 +6,6 @@ certificate says the same at the authorised delta.
 
 from __future__ import annotations
 
-import math
-
 from datalens.errors import LedgerError
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import Authorisation, RecordedAuthorisation, authorisations

@@ -14,7 +14,6 @@ from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.dataset_budget import open_dataset_budget
 from datalens.privacy.guarantee import guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
@@ -25,6 +24,7 @@ from datalens.training.files import read_json, write_atomically, write_json
 from datalens.training.release import certify, environment, read_facts, read_generator, write_generator
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Progress, Session
+from datalens.training.shared_budget import open_shared_budget
 
 Tell = Callable[[Progress], None]
 _Part = TypeVar("_Part")
@@ -102,7 +102,7 @@ class DataLens:
             raise ConfigError(
                 f"data_name = {data_name!r}: belongs to a budget file; give one, or leave it out"
             )
-        shared = None if budget_file is None else open_dataset_budget(Path(budget_file), data_name)
+        shared = None if budget_file is None else open_shared_budget(Path(budget_file), data_name)
         try:
             session = Session.begin(self.config, data, None if out is None else Path(out), shared)
         except BaseException:
