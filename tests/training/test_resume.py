@@ -12,7 +12,7 @@ from small_runs import NUM_STEPS, copy, crash_after, resume, same_weights, small
 
 from datalens import DataLens
 from datalens.audit.verify import verify_run
-from datalens.errors import CheckpointError, ConfigError, DataLensError, LedgerError, RunError
+from datalens.errors import BudgetError, CheckpointError, ConfigError, DataLensError, LedgerError, RunError
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import best_threshold
 from datalens.training.charged_score import charge_score
@@ -281,6 +281,38 @@ def test_less_noise_means_fewer_steps_under_the_same_ceiling(tmp_path: Path) -> 
     assert verify_run(root).agrees
 
 
+@pytest.mark.parametrize("name", ["noise", "epsilon", "top_k"])
+def test_changes_that_leave_no_step_are_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "run"
+    model = train(root, steps=None if name == "epsilon" else 7)
+    noise = model.ledger.header["mechanism"]["noise_stddev"]
+    changes = {
+        "noise": {"noise_stddev": noise / 9},
+        "epsilon": {"epsilon": 2.0001},
+        "top_k": {"top_k": 64},
+    }[name]
+    before = {path: path.read_bytes() for path in (root / "release").iterdir()}
+    with pytest.raises(BudgetError, match="not one step fits") as caught:
+        resume(root, **changes)
+    [(setting, value)] = changes.items()
+    assert f"{setting} = {value}: " in str(caught.value)
+    assert {path: path.read_bytes() for path in (root / "release").iterdir()} == before
+    least = float(str(caught.value).split("use epsilon ")[1].split()[0])
+    with pytest.raises(BudgetError, match="not one step fits"):
+        resume(root, **{**changes, "epsilon": least * 0.998})
+    resumed = resume(root, **{**changes, "epsilon": least})
+    assert len(resumed.ledger.events()) == len(model.ledger.events()) + 1
+
+
+def test_changes_to_a_run_that_has_all_its_steps_ask_for_more(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    train(root, steps=3)
+    resume(root, num_steps=3)  # to end here is a wish like any other
+    with pytest.raises(BudgetError, match="all 3 steps are taken; give --num-steps"):
+        resume(root, vote_threshold=0.4)
+    assert len(resume(root, vote_threshold=0.4, num_steps=5).ledger.events()) == 5
+
+
 def test_a_higher_ceiling_is_recorded_as_decided_after_looking(tmp_path: Path) -> None:
     root = tmp_path / "run"
     train(root)
@@ -419,7 +451,7 @@ def test_an_automatic_threshold_follows_the_noise_and_a_chosen_one_stays(tmp_pat
     train(other, steps=2)
     assert terms_in_force(resume(root, noise_stddev=noise).ledger).vote_threshold == best_threshold(10, noise)
     resume(other, vote_threshold=0.4, num_steps=3)
-    assert terms_in_force(resume(other, noise_stddev=noise).ledger).vote_threshold == 0.4
+    assert terms_in_force(resume(other, noise_stddev=noise, num_steps=4).ledger).vote_threshold == 0.4
 
 
 def test_changes_leave_the_room_of_a_reserved_score(tmp_path: Path) -> None:

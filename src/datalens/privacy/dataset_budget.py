@@ -6,6 +6,7 @@ spent on it in all; every release of every run is charged to it before it is cha
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,9 +51,10 @@ class DatasetBudget:
         Raises:
             BudgetError: says how many releases fit.
         """
-        if Accountant().epsilon(event, self.budget.authorisation.delta) == float("inf"):
+        if Accountant().epsilon(event, self.budget.authorisation.delta) == math.inf:
             raise BudgetError(
-                f"the budget of {self.data_name!r} cannot pay for a release without noise: leave --budget-file out"
+                f"the budget of {self.data_name!r} cannot pay for a release without noise, or with so little that it "
+                f"has no finite cost at delta {self.budget.authorisation.delta:g}: leave --budget-file out"
             )
         spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
         room = self.budget.remaining_releases(event)
@@ -65,9 +67,10 @@ class DatasetBudget:
         authorisation = self.budget.authorisation
         price = Accountant(authorisation.accountant).epsilon(planned, authorisation.delta)
         if not price <= ceiling:
+            total = f"epsilon would come to {rounded_up(price)} of {ceiling:g}"
             raise BudgetError(
                 f"the budget of {self.data_name!r} has room for {count} releases but not for the score beside "
-                f"them (epsilon would come to {rounded_up(price)} of {ceiling:g}): plan fewer or noisier ones"
+                f"them ({total if math.isfinite(price) else 'which has no finite cost'}): plan fewer or noisier ones"
             )
 
     @property
