@@ -297,13 +297,13 @@ def test_a_tuned_run_neither_goes_on_nor_pays_for_a_score(tuned):
         lambda: charge_score(root, 3, 10, {}),
         lambda: require_score(root),
     ):
-        with pytest.raises(RunError, match="was made by `datalens tune`.*so it cannot"):
+        with pytest.raises(RunError, match=r"was made by `datalens tune`.*so it cannot"):
             ask()
     assert {path: path.read_bytes() for path in (root / "release").iterdir()} == before
 
 
 def test_the_data_card_says_that_settings_were_tuned_and_that_epsilon_covers_it(tuned, tmp_path):
-    root, plan, best = tuned
+    root, _, best = tuned
     card = (root / "release" / "README.md").read_text()
     assert "The settings were tuned on the records: of 2 candidates" in card
     assert "The epsilon above covers all tries" in card
