@@ -29,7 +29,9 @@ def main(source: str = "shapes", num_samples: int = 2000) -> float:
     images, labels = model.sample(num_samples)
 
     delta = config.privacy.delta
-    print(f"promised: epsilon {config.privacy.epsilon:g}, delta {delta:g}; spent {model.epsilon(delta):.3f}")
+    print(
+        f"promised: epsilon {model.epsilon(delta):.3f}, delta {delta:g}; spent {model.spent_epsilon(delta):.3f}"
+    )
     result = evaluate_utility(
         images, labels, test.images, test.labels, num_classes=test.num_classes, classifier="logistic"
     )

@@ -104,7 +104,7 @@ def _finish(root: Path) -> None:
     found = verify_run(root, replay=True)
     assert found.agrees, found.differences
     model = DataLens.load(root)
-    assert model.epsilon(1e-5) <= 2.0
+    assert model.spent_epsilon(1e-5) <= 2.0
     assert sum(event.count for event in model.ledger.events()) <= NUM_STEPS
 
 

@@ -76,7 +76,7 @@ def test_delta_inverts_epsilon(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_queries_have_no_side_effects(kind):  # R23
+def test_r23_queries_have_no_side_effects(kind):
     accountant = Accountant(kind)
     events = [topagg() for _ in range(100)] + [topagg(noise=300.0)]
     before = copy.deepcopy(events)
@@ -145,7 +145,7 @@ def test_a_53_bit_sampler_is_not_enough():
 # -- Poisson sampling ----------------------------------------------------------------------------------------
 
 
-def test_poisson_steps_agree_with_known_values():  # R01, R25, R26
+def test_r01_poisson_steps_agree_with_known_values():  # R01, R25, R26
     def epsilon(rate, noise, count, delta=1e-5):
         return Accountant().epsilon(PoissonGaussianEvent(rate, noise, count), delta)
 
@@ -162,7 +162,7 @@ def test_large_orders_agree_with_dp_accounting():
     assert found == pytest.approx(list(accountant.rdp), rel=1e-8)
 
 
-def test_order_grid_is_wide_enough_on_both_sides():  # R12
+def test_r12_order_grid_is_wide_enough_on_both_sides():
     small = Accountant().epsilon(PoissonGaussianEvent(0.001, 10.0, 10), 1e-5)
     assert small <= 0.0036 * 1.1
     large = Accountant().epsilon(PoissonGaussianEvent(0.5, 0.5, 100), 1e-5)

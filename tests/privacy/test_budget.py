@@ -32,7 +32,7 @@ def fill(budget: Budget, event) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_never_spends_more_than_authorised_and_no_less_than_it_could(kind):  # R08
+def test_r08_never_spends_more_than_authorised_and_no_less_than_it_could(kind):
     budget = Budget(Ledger.in_memory(), Authorisation(0.5, 1e-5, kind))
     count = fill(budget, QUERY)
     assert budget.spent_epsilon() == pytest.approx(cost(count, kind), rel=1e-12)
@@ -40,14 +40,14 @@ def test_never_spends_more_than_authorised_and_no_less_than_it_could(kind):  # R
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_ceiling_equal_to_the_cost_of_ten_allows_ten(kind):  # R08
+def test_r08_a_ceiling_equal_to_the_cost_of_ten_allows_ten(kind):
     budget = Budget(Ledger.in_memory(), Authorisation(cost(10, kind), 1e-5, kind))
     assert fill(budget, QUERY) == 10
     assert budget.spent_epsilon() == cost(10, kind)
 
 
 @pytest.mark.parametrize("ceiling", [0.5, cost(10)])
-def test_a_step_that_fits_only_partly_is_not_applied(ceiling):  # R08
+def test_r08_a_step_that_fits_only_partly_is_not_applied(ceiling):
     assert cost(1) < ceiling < cost(30)
     budget = Budget(Ledger.in_memory(), Authorisation(ceiling, 1e-5))
     before = budget.ledger.lines
@@ -69,7 +69,7 @@ class Stub:
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -1.0])
-def test_an_epsilon_that_is_no_number_stops_everything(broken):  # R32
+def test_r32_an_epsilon_that_is_no_number_stops_everything(broken):
     budget = Budget(Ledger.in_memory(), Authorisation(1.0, 1e-5), oracle=Stub(broken))
     for _ in range(4):
         budget.charge(QUERY)
@@ -91,13 +91,16 @@ def test_without_noise_only_an_explicit_lack_of_privacy_allows_a_release():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_questions_change_nothing(tmp_path, kind):  # R23
+def test_r23_questions_change_nothing(tmp_path, kind):
     path = tmp_path / "ledger"
     with Ledger.create(path, {}) as ledger:
         budget = Budget(ledger, Authorisation(3.0, 1e-5, kind))
-        for _ in range(100):
+        for step in range(1, 101):
             budget.charge(QUERY)
-        before = path.read_bytes()
+            before = path.read_bytes()
+            asked = [(budget.spent_epsilon(), budget.num_releases) for _ in range(3)]
+            assert asked == [(asked[0][0], step)] * 3
+            assert path.read_bytes() == before
         answers = [
             (
                 budget.spent_epsilon(),
@@ -109,6 +112,7 @@ def test_questions_change_nothing(tmp_path, kind):  # R23
             for _ in range(3)
         ]
         assert answers[0] == answers[1] == answers[2]
+        assert path.read_bytes() == before
         assert budget.num_releases == 100
         budget.charge(GaussianEvent(QUERY.sensitivity, 300.0, 784))
         assert budget.num_releases == 101
@@ -144,7 +148,7 @@ def test_remaining_releases_is_what_really_fits():
     assert budget.remaining_releases(QUERY) == 0
 
 
-def test_after_a_restart_everything_is_still_spent(tmp_path):  # R01
+def test_r01_after_a_restart_everything_is_still_spent(tmp_path):
     path = tmp_path / "ledger"
     straight = Budget(Ledger.in_memory(), Authorisation(1.0, 1e-5, AccountantKind.RDP))
     for _ in range(20):
@@ -159,7 +163,7 @@ def test_after_a_restart_everything_is_still_spent(tmp_path):  # R01
     assert budget.spent_epsilon() == pytest.approx(straight.spent_epsilon(), abs=1e-12)
 
 
-def test_a_resumed_run_stops_where_the_straight_one_does(tmp_path):  # R01
+def test_r01_a_resumed_run_stops_where_the_straight_one_does(tmp_path):
     straight = Budget(Ledger.in_memory(), Authorisation(0.45, 1e-5))
     total = fill(straight, QUERY)
     with Ledger.create(tmp_path / "a", {"authorisation": Authorisation(0.45, 1e-5).to_json()}) as ledger:
@@ -202,14 +206,31 @@ def test_a_plan_beyond_its_ceiling_is_refused():
         Authorisation(0.3, 1e-5, num_releases=20, planned=QUERY)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, -math.inf])
 def test_an_epsilon_that_is_no_ceiling_is_refused(epsilon):
-    with pytest.raises(ConfigError, match="above 0"):
+    with pytest.raises(ConfigError, match="above 0 and finite"):
         Authorisation(epsilon, 1e-5)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Authorisation.from_json({**Authorisation(1.0, 1e-5).to_json(), "epsilon": epsilon})
+
+
+@pytest.mark.parametrize("count", [0, -3, 2.5, math.nan, True])
+def test_a_number_of_releases_that_is_none_is_refused(count):
+    with pytest.raises(ConfigError, match="whole number from 1"):
+        Authorisation(1.0, 1e-5, num_releases=count, planned=QUERY)
+
+
+def test_a_plan_without_a_finite_cost_is_refused_in_words():
+    bare = GaussianEvent(2.0, 0.0, 784, NoiseKind.NONE)
+    leaky = GaussianEvent(2.0, 200.0, 784, slack=SamplerSlack(0.0, 1e-3))
+    for event in (bare, leaky):
+        with pytest.raises(ConfigError, match="no finite cost") as caught:
+            Authorisation(1.0, 1e-5, num_releases=1, planned=event)
+        assert "inf" not in str(caught.value).replace("finite", "")
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1e-5, math.nan])
-def test_a_delta_outside_the_open_interval_is_refused(delta):  # R28
+def test_r28_a_delta_outside_the_open_interval_is_refused(delta):
     with pytest.raises(ConfigError, match="strictly between"):
         Authorisation(1.0, delta)
 
@@ -298,7 +319,7 @@ def test_a_crash_between_the_two_lines_overcharges_and_never_undercharges(monkey
 @pytest.mark.parametrize(
     ("delta", "records", "warned"), [(0.02, 50, True), (0.05, 50, True), (1e-5, 60000, False)]
 )
-def test_a_delta_that_allows_a_whole_record_is_said(delta, records, warned):  # R28
+def test_r28_a_delta_that_allows_a_whole_record_is_said(delta, records, warned):
     text = delta_warning(delta, records)
     assert (text is not None) == warned
     if warned:

@@ -15,7 +15,7 @@ EVENT = GaussianEvent(2 * math.sqrt(200), 5000.0, coordinates=784)
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", [0.1, 1.0, 8.0, 50.0])
-def test_noise_never_overshoots_and_uses_the_budget(kind, target):  # R21
+def test_r21_noise_never_overshoots_and_uses_the_budget(kind, target):
     noise = calibration.noise_for(EVENT, 1000, target, 1e-5, kind)
     made = GaussianEvent(EVENT.sensitivity, noise, 784)
     epsilon = calibration.epsilon_for(made, 1000, 1e-5, kind)
@@ -29,7 +29,7 @@ SLOW = pytest.mark.slow  # a noise tried costs a fraction of a second in dp-acco
     "target",
     [pytest.param(0.1, marks=SLOW), 1.0, pytest.param(8.0, marks=SLOW), pytest.param(50.0, marks=SLOW)],
 )
-def test_noise_of_poisson_steps_never_overshoots(target):  # R21, q=.004 and T=1000
+def test_r21_noise_of_poisson_steps_never_overshoots(target):  # R21, q=.004 and T=1000
     noise = calibration.noise_for(PoissonGaussianEvent(0.004, 1.0), 1000, target, 1e-5, AccountantKind.RDP)
     epsilon = calibration.epsilon_for(PoissonGaussianEvent(0.004, noise), 1000, 1e-5, AccountantKind.RDP)
     assert 0.99 * target <= epsilon <= target
@@ -57,7 +57,7 @@ def test_noise_may_depend_on_the_slack():
     assert 1.98 <= calibration.epsilon_for(make(noise), 10, 1e-5, AccountantKind.EXACT) <= 2.0
 
 
-def test_a_target_out_of_reach_is_said():
+def test_r21_a_target_out_of_reach_is_said():
     hopeless = GaussianEvent(2.0, 1.0, 784, slack=SamplerSlack(0.0, 1e-3))
     with pytest.raises(ConfigError, match="out of reach"):
         calibration.noise_for(hopeless, 1, 1.0, 1e-5, AccountantKind.EXACT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from datalens.privacy.dataset_budget import (
     open_dataset_budget,
 )
 from datalens.privacy.ledger import Ledger
+from datalens.training.charged_score import charge_score
+from datalens.training.heads import heads_file
+from datalens.training.shared_budget import open_shared_budget
 
 
 def _fit(root: Path, file: Path, epsilon: float = 1.0, **options: object) -> DataLens:
@@ -139,5 +143,68 @@ def test_more_epsilon_for_a_run_is_not_more_for_its_data_set(tmp_path: Path) -> 
         resume(tmp_path / "run", epsilon=9.0, num_steps=20)
     assert (tmp_path / "run" / "release" / "ledger.jsonl").read_bytes() == before
     model = resume(tmp_path / "run", epsilon=9.0)
-    assert 2.0 < model.epsilon(1e-5) <= 2.6
+    assert 2.0 < model.spent_epsilon(1e-5) <= 2.6
     assert describe_dataset_budget(file)["spent"] <= 2.6
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"insecure_seed": 3}, "insecure seed"), ({"noise": "continuous-gaussian"}, "floating point")],
+)
+def test_an_unfit_run_is_marked_in_the_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], words: str
+) -> None:
+    from datalens.cli.main import main
+
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    config = small_config(privacy=change, voting__num_steps=2)
+    _fit(tmp_path / "fit", file)
+    DataLens(config).fit(small_data(), out=tmp_path / "unfit", budget_file=file, stop=stop_after(1))
+    resume(tmp_path / "unfit")
+    fit, unfit = describe_dataset_budget(file)["runs"]
+    assert fit["not_fit_because"] == []
+    assert [words in reason for reason in unfit["not_fit_because"]] == [True]
+    assert main(["budget", "show", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert f"NOT FIT FOR PUBLICATION: run {unfit['run']}" in said
+    assert words in said
+    assert f"run {fit['run']}" not in said
+
+
+def test_a_budget_restored_from_an_older_copy_is_refused_to_every_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from datalens.cli.main import main
+
+    file, old = tmp_path / "b", tmp_path / "old"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    score = small_config(privacy={"epsilon": 1.0, "score_noise": 50.0}, voting__num_steps=2)
+    DataLens(score).fit(small_data(), out=tmp_path / "first", budget_file=file)
+    shutil.copy(file, old)
+    _fit(tmp_path / "second", file)
+    shutil.copy(old, file)
+    before = file.read_bytes()
+    with pytest.raises(LedgerError, match="was seen before"):
+        _fit(tmp_path / "third", file)
+    assert not (tmp_path / "third").exists()
+    with pytest.raises(LedgerError, match="was seen before"):  # all of its own charges are there
+        charge_score(tmp_path / "first", 3, 10, {})
+    with pytest.raises(LedgerError, match="was seen before"):
+        open_shared_budget(file)
+    assert main(["budget", "show", str(file)]) == 0
+    assert "was seen before" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    open_dataset_budget(file).close()  # no lock is left
+    heads_file().unlink()
+    _fit(tmp_path / "third", file)  # the cache is a guard against accidents, no more
+
+
+def test_another_budget_in_its_place_is_another_budget(tmp_path: Path) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 3.0, 1e-5)
+    _fit(tmp_path / "first", file)
+    file.unlink()
+    create_dataset_budget(file, "school", 3.0, 1e-5)
+    _fit(tmp_path / "second", file)
+    assert describe_dataset_budget(file)["data_name"] == "school"

@@ -59,7 +59,7 @@ def test_rdp_conversion_is_the_minimum_over_a_wide_fine_grid(mu, delta):
         assert 1e-8 < best < 1e12
 
 
-def test_best_order_of_one_topagg_release_is_far_beyond_common_grids():  # R12
+def test_r12_best_order_of_one_topagg_release_is_far_beyond_common_grids():
     assert 1 + gaussian.best_order_gap(2 * math.sqrt(200) / 5000, 1e-5) == pytest.approx(571, rel=0.01)
 
 
@@ -79,7 +79,7 @@ def test_nothing_released_costs_nothing_and_no_noise_costs_everything():
 
 
 @pytest.mark.parametrize("delta", [0, 1, 2, -1e-5, math.nan, math.inf])
-def test_delta_outside_the_open_interval_is_refused(delta):  # R28
+def test_r28_delta_outside_the_open_interval_is_refused(delta):
     for call in (
         lambda: gaussian.epsilon_of(delta, 1.0),
         lambda: gaussian.rdp_epsilon(1.0, delta),
@@ -91,7 +91,7 @@ def test_delta_outside_the_open_interval_is_refused(delta):  # R28
 
 
 @pytest.mark.parametrize("order", [1, 0.5, 0, -3, math.nan, math.inf])
-def test_orders_up_to_one_are_refused(order):  # R12; "for all lambda >= 1" of Theorem 3 needs lambda > 1
+def test_r12_orders_up_to_one_are_refused(order):  # R12; "for all lambda >= 1" of Theorem 3 needs lambda > 1
     with pytest.raises(ConfigError, match="above 1"):
         gaussian.rdp(order, 1.0)
 

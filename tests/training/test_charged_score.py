@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from small_runs import resume, small_config, train
 
 from datalens.audit.verify import verify_run
-from datalens.errors import BudgetError, ConfigError
+from datalens.errors import BudgetError, ConfigError, DataLensError
+from datalens.evaluation.fitting import batches_of
 from datalens.mechanisms.gaussian_sum import GaussianSum
+from datalens.models.classifiers import build_classifier
 from datalens.noise import make_noise
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
@@ -32,7 +35,7 @@ def test_a_score_is_noisy_charged_and_verified(tmp_path: Path) -> None:
     ledger = Ledger.read(root / "release" / "ledger.jsonl")
     assert ledger.events()[-1].mu == pytest.approx(1 / 50)
     spent = Accountant().epsilon(ledger.events(), 1e-5)
-    assert before.epsilon(1e-5) < spent <= 2.0
+    assert before.spent_epsilon(1e-5) < spent <= 2.0
     assert verify_run(root, replay=True).differences == []
     with pytest.raises(BudgetError, match="authorise more"):
         charge_score(root, 700, 1000, HOW)
@@ -104,3 +107,42 @@ def test_the_sum_charges_before_it_draws() -> None:
     silent = GaussianSum(100.0, 1.0, make_noise(NoiseKind.ROUNDED))
     with pytest.raises(BudgetError):
         silent.release(np.array([5]), budget, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("scores.json", "{"),
+        ("scores.json", "[]"),
+        ("scores.json", '{"scores": 3}'),
+        ("certificate.json", "{"),
+        ("config.json", "{}"),
+    ],
+)
+def test_what_cannot_be_read_is_found_before_anything_is_charged(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    root = tmp_path / "run"
+    train(root, steps=1, privacy__score_noise=50.0)
+    good = (root / "release" / name).read_text() if name != "scores.json" else '{"scores": []}'
+    (root / "release" / name).write_text(content)
+    before = (root / "release" / "ledger.jsonl").read_bytes()
+    with pytest.raises(DataLensError):
+        charge_score(root, 7, 10, HOW)
+    assert (root / "release" / "ledger.jsonl").read_bytes() == before
+    (root / "release" / name).write_text(good)
+    charge_score(root, 7, 10, HOW)
+    assert verify_run(root).differences == []
+
+
+@pytest.mark.parametrize("kind", ["cnn", "mlp", "logistic"])
+def test_one_record_less_changes_what_is_counted_of_no_other(kind: str) -> None:
+    """The count's sensitivity of 1, down to the last bit of a logit, also where the last batch is not whole."""
+    net = build_classifier(kind, (1, 12, 12), 4, torch.Generator().manual_seed(0)).eval()
+    images = np.random.default_rng(0).integers(0, 256, (607, 1, 12, 12), dtype=np.uint8)
+    whole = torch.cat(list(batches_of(net, images, torch.device("cpu"))))
+    assert len(whole) == len(images)
+    for gone in (0, 499, 500, 606):
+        left = np.arange(len(images)) != gone
+        fewer = torch.cat(list(batches_of(net, images[left], torch.device("cpu"))))
+        assert torch.equal(fewer, whole[torch.from_numpy(left)])

@@ -12,7 +12,7 @@ from small_runs import NUM_STEPS, copy, crash_after, resume, same_weights, small
 
 from datalens import DataLens
 from datalens.audit.verify import verify_run
-from datalens.errors import CheckpointError, ConfigError, DataLensError, LedgerError, RunError
+from datalens.errors import BudgetError, CheckpointError, ConfigError, DataLensError, LedgerError, RunError
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import best_threshold
 from datalens.training.charged_score import charge_score
@@ -58,10 +58,23 @@ def test_many_interruptions_change_no_bit(tmp_path: Path, straight: DataLens) ->
 def test_r01_what_was_spent_before_a_restart_stays_spent(tmp_path: Path) -> None:
     whole = train(tmp_path / "whole")
     half = train(tmp_path / "run", steps=4)
-    assert 0 < half.epsilon(1e-5) < whole.epsilon(1e-5)
-    assert DataLens.load(tmp_path / "run").epsilon(1e-5) == half.epsilon(1e-5)
-    assert resume(tmp_path / "run").epsilon(1e-5) == pytest.approx(whole.epsilon(1e-5), rel=1e-12)
-    assert resume(tmp_path / "run").epsilon(1e-5) == pytest.approx(whole.epsilon(1e-5), rel=1e-12)
+    assert 0 < half.spent_epsilon(1e-5) < whole.spent_epsilon(1e-5)
+    assert DataLens.load(tmp_path / "run").spent_epsilon(1e-5) == half.spent_epsilon(1e-5)
+    assert resume(tmp_path / "run").spent_epsilon(1e-5) == pytest.approx(whole.spent_epsilon(1e-5), rel=1e-12)
+    assert resume(tmp_path / "run").spent_epsilon(1e-5) == pytest.approx(whole.spent_epsilon(1e-5), rel=1e-12)
+
+
+def test_epsilon_is_what_the_certificate_promises_whenever_the_run_stopped(tmp_path: Path) -> None:
+    for name, changes in {"plain": {}, "score": {"privacy__score_noise": 50.0}}.items():
+        root = tmp_path / name
+        stopped = train(root, steps=3, **changes)
+        certificate = json.loads((root / "release" / "certificate.json").read_text())
+        assert stopped.spent_epsilon(1e-5) == certificate["spent"]["epsilon"]
+        assert stopped.epsilon(1e-5) == certificate["guarantee"]["epsilon"] > stopped.spent_epsilon(1e-5)
+        assert DataLens.load(root).epsilon(1e-7) == stopped.epsilon(1e-7) > stopped.epsilon(1e-5)
+        raised = resume(root, epsilon=2.5, num_steps=5)
+        certificate = json.loads((root / "release" / "certificate.json").read_text())
+        assert raised.epsilon(1e-5) == certificate["guarantee"]["epsilon"] == 2.5
 
 
 def test_r01_a_budget_between_stops_both_at_the_same_step(tmp_path: Path) -> None:
@@ -70,7 +83,7 @@ def test_r01_a_budget_between_stops_both_at_the_same_step(tmp_path: Path) -> Non
     train(tmp_path / "run", steps=2, **limits)
     resumed = resume(tmp_path / "run")
     assert len(resumed.ledger.events()) == len(whole.ledger.events()) > 2
-    assert resumed.epsilon(1e-5) == whole.epsilon(1e-5) <= 1.5
+    assert resumed.spent_epsilon(1e-5) == whole.spent_epsilon(1e-5) <= 1.5
 
 
 def test_a_charged_step_whose_record_was_lost_is_skipped_and_stays_charged(tmp_path: Path) -> None:
@@ -95,7 +108,7 @@ def test_a_cut_off_ledger_line_is_charged_and_its_step_is_not_taken(tmp_path: Pa
     steps = [record.step for record in read_directions(root / "release" / "directions.bin")]
     assert steps == [0, 1, 2, 3, 5, 6, 7]
     assert sum(event.count for event in model.ledger.events()) == NUM_STEPS
-    assert model.epsilon(1e-5) <= 2.0
+    assert model.spent_epsilon(1e-5) <= 2.0
     assert verify_run(root).agrees
 
 
@@ -105,7 +118,7 @@ def test_r08_the_last_release_is_the_last_that_fits(tmp_path: Path) -> None:
         events = model.ledger.events()
         from datalens.privacy.accountant import Accountant
 
-        assert model.epsilon(1e-5) <= epsilon < Accountant().epsilon([*events, events[0]], 1e-5)
+        assert model.spent_epsilon(1e-5) <= epsilon < Accountant().epsilon([*events, events[0]], 1e-5)
 
 
 def test_r08_nothing_is_done_where_not_even_one_step_fits() -> None:
@@ -251,7 +264,7 @@ def test_noise_votes_and_threshold_may_change_and_the_ceiling_holds(tmp_path: Pa
     events = model.ledger.events()
     assert {event.noise_stddev for event in events[3:]} == {promised * 2}
     assert {event.sensitivity for event in events[3:]} == {2 * (4 * 3) ** 0.5}
-    assert model.epsilon(1e-5) < 2.0
+    assert model.spent_epsilon(1e-5) < 2.0
     assert verify_run(root, replay=True).agrees
     certificate = json.loads((root / "release" / "certificate.json").read_text())
     assert certificate["guarantee"]["ceiling_fixed_beforehand"]
@@ -264,8 +277,40 @@ def test_less_noise_means_fewer_steps_under_the_same_ceiling(tmp_path: Path) -> 
     promised = train(root, steps=3).ledger.header["authorisation"]["planned"]["noise_stddev"]
     model = resume(root, noise_stddev=promised / 1.5)
     assert 3 < len(model.ledger.events()) < NUM_STEPS
-    assert model.epsilon(1e-5) <= 2.0
+    assert model.spent_epsilon(1e-5) <= 2.0
     assert verify_run(root).agrees
+
+
+@pytest.mark.parametrize("name", ["noise", "epsilon", "top_k"])
+def test_changes_that_leave_no_step_are_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "run"
+    model = train(root, steps=None if name == "epsilon" else 7)
+    noise = model.ledger.header["mechanism"]["noise_stddev"]
+    changes = {
+        "noise": {"noise_stddev": noise / 9},
+        "epsilon": {"epsilon": 2.0001},
+        "top_k": {"top_k": 64},
+    }[name]
+    before = {path: path.read_bytes() for path in (root / "release").iterdir()}
+    with pytest.raises(BudgetError, match="not one step fits") as caught:
+        resume(root, **changes)
+    [(setting, value)] = changes.items()
+    assert f"{setting} = {value}: " in str(caught.value)
+    assert {path: path.read_bytes() for path in (root / "release").iterdir()} == before
+    least = float(str(caught.value).split("use epsilon ")[1].split()[0])
+    with pytest.raises(BudgetError, match="not one step fits"):
+        resume(root, **{**changes, "epsilon": least * 0.998})
+    resumed = resume(root, **{**changes, "epsilon": least})
+    assert len(resumed.ledger.events()) == len(model.ledger.events()) + 1
+
+
+def test_changes_to_a_run_that_has_all_its_steps_ask_for_more(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    train(root, steps=3)
+    resume(root, num_steps=3)  # to end here is a wish like any other
+    with pytest.raises(BudgetError, match="all 3 steps are taken; give --num-steps"):
+        resume(root, vote_threshold=0.4)
+    assert len(resume(root, vote_threshold=0.4, num_steps=5).ledger.events()) == 5
 
 
 def test_a_higher_ceiling_is_recorded_as_decided_after_looking(tmp_path: Path) -> None:
@@ -273,7 +318,7 @@ def test_a_higher_ceiling_is_recorded_as_decided_after_looking(tmp_path: Path) -
     train(root)
     model = resume(root, epsilon=2.5)
     assert len(model.ledger.events()) > NUM_STEPS
-    assert 2.0 < model.epsilon(1e-5) <= 2.5
+    assert 2.0 < model.spent_epsilon(1e-5) <= 2.5
     certificate = json.loads((root / "release" / "certificate.json").read_text())
     assert certificate["guarantee"]["epsilon"] == 2.5
     assert not certificate["guarantee"]["ceiling_fixed_beforehand"]
@@ -406,7 +451,7 @@ def test_an_automatic_threshold_follows_the_noise_and_a_chosen_one_stays(tmp_pat
     train(other, steps=2)
     assert terms_in_force(resume(root, noise_stddev=noise).ledger).vote_threshold == best_threshold(10, noise)
     resume(other, vote_threshold=0.4, num_steps=3)
-    assert terms_in_force(resume(other, noise_stddev=noise).ledger).vote_threshold == 0.4
+    assert terms_in_force(resume(other, noise_stddev=noise, num_steps=4).ledger).vote_threshold == 0.4
 
 
 def test_changes_leave_the_room_of_a_reserved_score(tmp_path: Path) -> None:

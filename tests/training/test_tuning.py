@@ -22,8 +22,9 @@ from datalens.privacy.dataset_budget import (
 from datalens.privacy.events import TuningEvent
 from datalens.privacy.ledger import Ledger
 from datalens.training import tuning
+from datalens.training.charged_score import charge_score, publish_score, require_score
 from datalens.training.tuning_plan import TuningPlan, TuningSettings, plan_tuning
-from tests.small_runs import small_config, small_data
+from tests.small_runs import copy, resume, small_config, small_data, train
 
 SETTINGS = TuningSettings(expected_tries=2.0, held_out=0.2, num_samples=40, epochs=1)
 SHAPE = (1, 8, 8)
@@ -239,6 +240,28 @@ def test_command_line_from_candidates_to_release(tmp_path, capsys):
     assert main(words) == 0
     capsys.readouterr()
     assert main(["verify", str(root)]) == 0
+    ledger = (root / "release" / "ledger.jsonl").read_bytes()
+    assert main(["sample", str(root), "-n", "3", "--out", str(tmp_path / "s.npz")]) == 0
+    capsys.readouterr()
+    assert main(["train", "shapes", "--resume", str(root)]) == 2
+    assert "spent all of its epsilon at once, so it cannot go on" in capsys.readouterr().err
+    judge = [
+        "evaluate",
+        str(root),
+        "--data",
+        "shapes",
+        "-n",
+        "60",
+        "--epochs",
+        "1",
+        "--classifier",
+        "logistic",
+    ]
+    assert main(judge) == 0
+    assert main([*judge, "--charge"]) == 0  # drawn shapes are public, so nothing is asked of people's records
+    assert main(["verify", str(root)]) == 0
+    assert (root / "release" / "ledger.jsonl").read_bytes() == ledger
+    capsys.readouterr()
     assert main(words) == 2
     assert "exists already" in capsys.readouterr().err
 
@@ -286,3 +309,37 @@ def test_bad_candidates_are_one_line(tmp_path, capsys, text, words):
     assert words in complaint
     assert len(complaint.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_a_tuned_run_neither_goes_on_nor_pays_for_a_score(tuned):
+    root, _, _ = tuned
+    before = {path: path.read_bytes() for path in (root / "release").iterdir()}
+    for ask in (
+        lambda: resume(root, epsilon=20.0),
+        lambda: charge_score(root, 3, 10, {}),
+        lambda: require_score(root),
+    ):
+        with pytest.raises(RunError, match=r"was made by `datalens tune`.*so it cannot"):
+            ask()
+    assert {path: path.read_bytes() for path in (root / "release").iterdir()} == before
+
+
+def test_the_data_card_says_that_settings_were_tuned_and_that_epsilon_covers_it(tuned, tmp_path):
+    root, _, best = tuned
+    card = (root / "release" / "README.md").read_text()
+    assert "The settings were tuned on the records: of 2 candidates" in card
+    assert "The epsilon above covers all tries" in card
+    steps = best.facts.num_steps
+    assert f"noise of {best.plan.noise_stddev:g} votes" in card  # and not the score's
+    assert f", {steps} times." in card
+    train(tmp_path / "plain", steps=1)
+    assert "tuned" not in (tmp_path / "plain" / "release" / "README.md").read_text()
+
+
+def test_a_score_on_people_beside_a_tuned_run_is_found(tuned, tmp_path):
+    root = copy(tuned[0], tmp_path / "run")
+    publish_score(root, 3, 10, {})
+    assert verify_run(root).differences == []
+    path = root / "release" / "scores.json"
+    path.write_text(path.read_text().replace("true", "false").replace('"right"', '"line_hash": "0", "right"'))
+    assert any("pays for score 0" in text for text in verify_run(root).differences)

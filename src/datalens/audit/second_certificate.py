@@ -62,6 +62,7 @@ def certificate_again(
         "later_authorisations": [
             {**said, "decided_after_looking": True} for looked, said in granted if looked
         ],
+        "tuning": header.get("tuning"),
         "dataset_budget": header.get("dataset_budget"),
         "ledger": {
             "run_id": header.get("run_id"),

@@ -121,5 +121,3 @@ def _check_directions(entries: Sequence[Entry], release: Path) -> None:
         raise Difference("directions.bin: has other steps than the best try's")
     if any(record.paid_by != paid or record.values.shape != shape for record in records):
         raise Difference("directions.bin: has a step that the tuning's line does not pay for")
-    if (release / "scores.json").exists():
-        raise Difference("scores.json: a tuned run's only score is in its ledger")

@@ -9,6 +9,7 @@ import click
 from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Kind, Number, Once, Text
+from datalens.errors import LedgerError
 from datalens.privacy.accountant import AccountantKind
 
 
@@ -64,15 +65,29 @@ def create(
 @json_option
 def show(file: str, quiet: bool, json_target: str | None) -> None:
     """Say what FILE allows, what was spent of it, and by which runs."""
-    from datalens.privacy.dataset_budget import describe_dataset_budget
+    from datalens.privacy.dataset_budget import UNFIT, describe_dataset_budget
+    from datalens.privacy.ledger import Ledger
+    from datalens.training.shared_budget import check_budget_head
 
     output = Output(json_target, quiet=quiet)
     found = describe_dataset_budget(Path(file))
+    try:
+        check_budget_head(Ledger.read(file))
+    except LedgerError as error:
+        output.warn(str(error))
     output.finish(found)
-    rows = [[item["run"], str(item["releases"]), f"{item['epsilon']:.4g}"] for item in found["runs"]]
+    rows = [
+        [item["run"], str(item["releases"]), f"{item['epsilon']:.4g}", "no" if item[UNFIT] else "yes"]
+        for item in found["runs"]
+    ]
     if rows:
-        output.table(["run", "releases", "epsilon alone"], rows)
+        output.table(["run", "releases", "epsilon alone", "fit for publication"], rows)
     output.say(
         f"{found['data_name']}: epsilon {found['spent']:.4g} spent of {found['epsilon']:g} at delta "
         f"{found['delta']:g} ({found['accountant']} accountant), by {len(rows)} runs"
     )
+    for item in found["runs"]:
+        for reason in item[UNFIT]:
+            output.insist(
+                f"NOT FIT FOR PUBLICATION: run {item['run']}, which the total does not cover: {reason}"
+            )

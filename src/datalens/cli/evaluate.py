@@ -121,7 +121,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     if model is not None:
         warn_unfinished(model, run, output)
         if options["charge"] and not data.public:
-            require_score(model.config)
+            require_score(Path(run))
         scored = judged.drawn(model, options["num_samples"], options["seed"])
     else:
         scored = judged.read(run, data.classes, data.image_shape, options, output)

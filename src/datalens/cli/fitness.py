@@ -25,10 +25,11 @@ def unfit_line(config: Config) -> str | None:
 
 
 def steps_charged(model: DataLens) -> int:
-    """Generator steps that were charged, lost ones among them; scores are no steps."""
+    """Generator steps that were charged, lost ones among them; scores are no steps, a tuned run has all of them."""
     from datalens.training.terms import next_step
+    from datalens.training.tuned import is_tuned
 
-    return next_step(model.ledger.lines)
+    return steps_planned(model) if is_tuned(model.ledger) else next_step(model.ledger.lines)
 
 
 def steps_planned(model: DataLens) -> int:
@@ -50,7 +51,7 @@ def run_summary(model: DataLens) -> dict[str, Any]:
         "is_private": config.privacy.is_private,
         "publishable": model.is_publishable,
         "epsilon_authorised": authorised.guarantee(),
-        "epsilon_spent": model.epsilon(config.privacy.delta),
+        "epsilon_spent": model.spent_epsilon(config.privacy.delta),
         "delta": config.privacy.delta,
         "accountant": str(config.privacy.accountant),
         "noise": str(config.privacy.noise),

@@ -21,9 +21,15 @@ def explain(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         return one_line(_system(error))
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _is_torch_out_of_memory(error):
         return "memory ran out; ask for fewer images, fewer teachers at once (--chunk-size) or smaller ones"
     return None
+
+
+def _is_torch_out_of_memory(error: Exception) -> bool:
+    """PyTorch says it in words, and of its own kind of error only on accelerators."""
+    words = ("can't allocate memory", "out of memory", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
 
 
 def _usage(error: click.ClickException) -> str:

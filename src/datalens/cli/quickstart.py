@@ -76,7 +76,7 @@ def quickstart(source: str, **options: Any) -> None:
         result = evaluate_utility(
             images, labels, test_data.images, test_data.labels, num_classes=test_data.num_classes
         )
-    spent, last = model.epsilon(config.privacy.delta), unfit_line(config)
+    spent, last = model.spent_epsilon(config.privacy.delta), unfit_line(config)
     output.finish(
         {
             "run": str(run),

@@ -121,9 +121,11 @@ def train(source: str, **options: Any) -> int:
     if options["resume"] is not None:
         from datalens.training.private_files import require_private
         from datalens.training.run_folder import RunFolder
+        from datalens.training.tuned import refuse_tuned
 
         _refuse_settings(options)
         run = Path(options["resume"])
+        refuse_tuned(RunFolder.open(run), "go on")
         require_private(RunFolder.open(run))
     else:
         if options["out"] is None:
@@ -256,14 +258,14 @@ def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
 
 def _changes(options: dict[str, Any]) -> dict[str, Any]:
     """What a resumed run is asked to change."""
-    from datalens.training.terms import CHANGEABLE
+    from datalens.training.changes import CHANGEABLE
 
     return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
 
 
 def _refuse_settings(options: dict[str, Any]) -> None:
     from datalens.cli.settings import SETTING_OF_OPTION
-    from datalens.training.terms import CHANGEABLE
+    from datalens.training.changes import CHANGEABLE
 
     epsilon = options["epsilon"]
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):

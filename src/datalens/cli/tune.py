@@ -165,11 +165,11 @@ def _plan(base: Config, configs: list[Config], data: LabelledImages, options: di
 
 
 def _run(plan: TuningPlan, data: LabelledImages, options: dict[str, Any]) -> Try:
-    from datalens.privacy.dataset_budget import open_dataset_budget
+    from datalens.training.shared_budget import close_shared_budget, open_shared_budget
     from datalens.training.tuning import tune as run_tuning
 
     path = options["budget_file"]
-    shared = None if path is None else open_dataset_budget(Path(path), options["data_name"])
+    shared = None if path is None else open_shared_budget(Path(path), options["data_name"])
     try:
         return run_tuning(plan, data, Path(options["out"]), budget_file=shared)
     except KeyboardInterrupt:
@@ -177,7 +177,7 @@ def _run(plan: TuningPlan, data: LabelledImages, options: dict[str, Any]) -> Try
         raise click.exceptions.Exit(130) from None
     finally:
         if shared is not None:
-            shared.close()
+            close_shared_budget(shared)
 
 
 def _report(best: Try, plan: TuningPlan, options: dict[str, Any], output: Output, seconds: float) -> None:

@@ -92,14 +92,24 @@ def batches_of(
     device: torch.device,
     batch_size: int = EVALUATION_BATCH,
 ) -> Iterator[torch.Tensor]:
-    """What ``apply`` gives for each batch of images, in order, on the CPU."""
+    """What ``apply`` gives for each batch of images, in order, on the CPU.
+
+    The last batch is filled up with black images, whose results are dropped: matrix products round otherwise in
+    batches of another size, so that one image more or less would show in the last bits of others.
+    """
     for start in range(0, len(images), batch_size):
-        yield apply(unit_batch(images[start : start + batch_size], device)).cpu()
+        batch = images[start : start + batch_size]
+        black = np.zeros((batch_size - len(batch), *images.shape[1:]), np.uint8)
+        whole = np.concatenate([batch, black]) if len(black) else batch
+        yield apply(unit_batch(whole, device)).cpu()[: len(batch)]
 
 
 def accuracy_of(
     net: Classifier, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], device: torch.device
 ) -> float:
-    """The share of images, 0 to 1, whose largest logit is their label's."""
+    """The share of images, 0 to 1, whose largest logit is their label's; the first of equals.
+
+    Whether an image counts depends on that image and the classifier, not on the other images (:func:`batches_of`).
+    """
     guesses = torch.cat([logits.argmax(1) for logits in batches_of(net, images, device)])
     return float((guesses == torch.from_numpy(labels)).sum()) / len(labels)

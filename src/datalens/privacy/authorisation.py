@@ -21,12 +21,13 @@ class Authorisation:
     """What may be spent, fixed before the first release.
 
     Attributes:
-        epsilon: ceiling, above 0; infinite only through :meth:`not_private`.
+        epsilon: ceiling, above 0 and finite.
         delta: in (0, 1).
         accountant: the conversion in which the ceiling is meant.
         num_releases: number of planned releases, or None.
         planned: one planned release; with ``num_releases`` the guarantee is the cost of exactly that plan,
             also after an early stop.
+        is_private: False where there is no ceiling, which only :meth:`not_private` makes; epsilon is infinite then.
 
     Raises:
         ConfigError: a value outside its range, or a plan that costs more than epsilon.
@@ -37,19 +38,26 @@ class Authorisation:
     accountant: AccountantKind = AccountantKind.EXACT
     num_releases: int | None = None
     planned: Event | None = None
+    is_private: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "accountant", Accountant(self.accountant).kind)
         check_delta(self.delta)
-        if not self.epsilon > 0:
-            raise ConfigError(f"epsilon={self.epsilon!r} must be above 0: use a value such as 1")
-        if self.num_releases is not None and self.num_releases < 1:
+        if self.is_private and not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ConfigError(f"epsilon={self.epsilon!r} must be above 0 and finite: use a value such as 1")
+        count = self.num_releases
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
             raise ConfigError(
-                f"num_releases={self.num_releases!r} must be 1 or more: plan at least one release"
+                f"num_releases={count!r} must be a whole number from 1: plan at least one release"
             )
-        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "epsilon", float(self.epsilon) if self.is_private else math.inf)
         object.__setattr__(self, "delta", float(self.delta))
         cost = self.guarantee()
+        if self.is_private and cost == math.inf:
+            raise ConfigError(
+                f"the planned release has no finite cost at delta={self.delta:g}: it has no noise, or delta is below "
+                "what its sampler can promise; give it noise, or a larger delta"
+            )
         if not cost <= self.epsilon:
             raise ConfigError(
                 f"epsilon={self.epsilon:g} does not cover {self.num_releases} planned releases, which cost "
@@ -59,12 +67,7 @@ class Authorisation:
     @classmethod
     def not_private(cls, delta: float = 1e-5) -> Authorisation:
         """No ceiling at all, for runs without noise; everything that reads it must say so."""
-        return cls(math.inf, delta)
-
-    @property
-    def is_private(self) -> bool:
-        """False where there is no ceiling."""
-        return math.isfinite(self.epsilon)
+        return cls(math.inf, delta, is_private=False)
 
     def guarantee(self) -> float:
         """The epsilon promised: the cost of the whole plan if there is one, else the ceiling."""
@@ -88,6 +91,7 @@ class Authorisation:
         try:
             return cls(
                 epsilon=math.inf if data["epsilon"] is None else data["epsilon"],
+                is_private=data["epsilon"] is not None,
                 delta=data["delta"],
                 accountant=data["accountant"],
                 num_releases=data["num_releases"],

@@ -46,6 +46,7 @@ class Budget:
         authorisation: what may be spent, recorded as a line if the ledger holds none; None: the ledger's.
         shared: the data set's budget, with a ledger of its own.
         run: name of this run in the shared ledger (a word of the user's, not derived from data).
+        marks: what else the shared ledger's lines say of this run, such as that it is not fit for publication.
         oracle: prices events instead of the authorisation's accountant (for tests).
 
     Raises:
@@ -65,6 +66,7 @@ class Budget:
         *,
         shared: Budget | None = None,
         run: str = "",
+        marks: Mapping[str, Any] | None = None,
         oracle: EpsilonOracle | None = None,
     ) -> None:
         recorded = authorisations(ledger)
@@ -80,7 +82,7 @@ class Budget:
             raise ConfigError("the ledger authorises nothing: give an epsilon and a delta")
         self._ledger = ledger
         self._shared = shared
-        self._run = run
+        self._in_shared = {**(marks or {}), "run": run}
         self._oracle = oracle
         self._broken = ""
         self._set(authorisation)
@@ -164,7 +166,7 @@ class Budget:
             raise BudgetError(self._broken) from error
         note = dict(note or {})
         if self._shared is not None:
-            self._shared.charge(event, {"run": self._run, **note})
+            self._shared.charge(event, {**note, **self._in_shared})
         return self._ledger.charge(event, note)
 
     def authorise(self, authorisation: Authorisation, reason: str = "") -> LedgerLine:

@@ -67,6 +67,11 @@ def require_releases(event: Event, epsilon: float, delta: float, accountant: Acc
     count = max_releases(event, epsilon, delta, accountant)
     if count == 0:
         needed = smallest_epsilon(event, delta, accountant)
+        if math.isinf(needed):
+            raise BudgetError(
+                f"one step has no finite cost at delta={delta:g}, whatever epsilon is allowed: use more noise or a "
+                "larger delta"
+            )
         raise BudgetError(
             f"epsilon={epsilon:g} is too small for one step at delta={delta:g}, which costs "
             f"{rounded_up(needed)}: "

@@ -14,7 +14,7 @@ from typing import Any
 from datalens.errors import LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.authorisation import Authorisation, RecordedAuthorisation, authorisations
+from datalens.privacy.authorisation import Authorisation, authorisations
 from datalens.privacy.events import (
     Event,
     GaussianEvent,
@@ -22,8 +22,8 @@ from datalens.privacy.events import (
     TuningEvent,
     compact,
     event_from_json,
-    times,
 )
+from datalens.privacy.guarantee import binding, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
 
 
@@ -48,7 +48,7 @@ def build_certificate(
         raise LedgerError(f"ledger {ledger.path or 'in memory'} authorises nothing: it has no certificate")
     events = ledger.events()
     mechanism = dict(ledger.header.get("mechanism", {}))
-    guarantee = _guarantee(ledger, recorded, events, int(mechanism.get("group_size", 1)))
+    guarantee = _guarantee(ledger, events, int(mechanism.get("group_size", 1)))
     drawn = _drawn(events, ledger)
     reasons = reasons_against(drawn, config)
     return {
@@ -69,6 +69,7 @@ def build_certificate(
             for item in recorded
             if item.decided_after_release
         ],
+        "tuning": ledger.header.get("tuning"),
         "dataset_budget": ledger.header.get("dataset_budget"),
         "ledger": {
             "run_id": ledger.header.get("run_id"),
@@ -113,12 +114,8 @@ def refuse_unpublishable(value: Any) -> None:
             refuse_unpublishable(part)
 
 
-def _guarantee(
-    ledger: Ledger, recorded: tuple[RecordedAuthorisation, ...], events: tuple[Event, ...], group_size: int
-) -> dict[str, Any]:
-    before = [item.authorisation for item in recorded if not item.decided_after_release]
-    later = [item.authorisation for item in recorded if item.decided_after_release]
-    first = before[-1]
+def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> dict[str, Any]:
+    first, *later = (item.authorisation for item in binding(ledger))
     if any((item.delta, item.accountant) != (first.delta, first.accountant) for item in later):
         raise LedgerError("authorisations differ in delta or accountant: there is no single guarantee")
     promised = max(item.guarantee() for item in [first, *later])
@@ -131,7 +128,7 @@ def _guarantee(
             raise LedgerError("more was released than was authorised: there is no guarantee to certify")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved = spent, False
-    plan = _plan(ledger, first) if promised == first.guarantee() else ()
+    plan = planned_events(ledger, first) if promised == first.guarantee() else ()
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)
     return {
@@ -150,19 +147,6 @@ def _guarantee(
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
     }
-
-
-def _plan(ledger: Ledger, first: Authorisation) -> tuple[Event, ...]:
-    """All releases that were planned beforehand; nothing where only a ceiling is known."""
-    if first.planned is not None and first.num_releases is not None:
-        return (times(first.planned, first.num_releases),)
-    if ledger.header.get("authorisation") != first.to_json():
-        return ()
-    planned = tuple(event_from_json(event) for event in ledger.header.get("planned_events") or ())
-    cost = Accountant(first.accountant).epsilon(planned, first.delta)
-    if cost > first.guarantee():
-        raise LedgerError("more was planned than was authorised: there is no guarantee to certify")
-    return planned
 
 
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:

@@ -26,16 +26,17 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only "
         f"the sum of "
-        f"their votes was used, with random noise of {_list(_numbers(certificate['noise']['stddevs']))} "
+        f"their votes was used, with random noise of {_list(_numbers(_vote_noises(mechanism)))} "
         f"votes on "
         f"every pixel ({_list(certificate['noise']['kinds'])}; bits from the "
-        f"{certificate['noise']['source']}), {certificate['spent']['releases']} times. The generator "
+        f"{certificate['noise']['source']}), {_times(certificate)} times. The generator "
         f"learned from "
         "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train "
         "it again.",
         f"On an image a teacher has at most {mechanism.get('top_k')} votes; one person moves a sum, over the "
         f"{mechanism.get('batch_size')} images of a step, by at most "
         f"{max(certificate['noise']['sensitivities'], default=0):g}.",
+        *_tuning(certificate),
         "## What was taken to be public",
         _bullets(
             [
@@ -117,6 +118,32 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     if not certificate["fit_for_publication"]:
         lines.append("These numbers would hold with proper noise; as it is, they promise nothing.")
     return "\n\n".join(lines)
+
+
+def _vote_noises(mechanism: Mapping[str, Any]) -> list[float]:
+    """Noise on votes: at first, and as it was changed on resume. A score's noise is another thing."""
+    changed = (item["noise_stddev"] for item in mechanism["changed_on_resume"])
+    return sorted({mechanism["noise_stddev"], *changed})
+
+
+def _times(certificate: Mapping[str, Any]) -> int:
+    """How often votes were asked for."""
+    return (
+        certificate["mechanism"]["num_steps"] if certificate["tuning"] else certificate["spent"]["releases"]
+    )
+
+
+def _tuning(certificate: Mapping[str, Any]) -> list[str]:
+    tuning = certificate["tuning"]
+    if not tuning:
+        return []
+    return [
+        f"The settings were tuned on the records: of {tuning['num_candidates']} candidates, drawn by lot in a secret "
+        f"random number of tries ({tuning['expected_tries']:g} expected), the try with the best count of right "
+        f"predictions on held-out records was kept. That count had noise of {tuning['score_noise']:g} "
+        f"({tuning['noisy_right']} with it, of {tuning['held_slots']} held-out slots). The epsilon above covers all "
+        "tries, their counts and the choice, not this training alone."
+    ]
 
 
 def _later(certificate: Mapping[str, Any]) -> list[str]:

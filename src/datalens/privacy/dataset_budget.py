@@ -6,6 +6,7 @@ spent on it in all; every release of every run is charged to it before it is cha
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +16,14 @@ from typing import Any
 from datalens.errors import BudgetError, ConfigError, LedgerError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget, authorisations
+from datalens.privacy.certificate import reasons_against
 from datalens.privacy.events import Event, event_from_json, times
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.wording import rounded_up
 
 KIND = "dataset-budget"
+UNFIT = "not_fit_because"
+"""In the note of a charge: why its run is not fit for publication."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,10 @@ class DatasetBudget:
         Raises:
             BudgetError: says how many releases fit.
         """
-        if Accountant().epsilon(event, self.budget.authorisation.delta) == float("inf"):
+        if Accountant().epsilon(event, self.budget.authorisation.delta) == math.inf:
             raise BudgetError(
-                f"the budget of {self.data_name!r} cannot pay for a release without noise: leave --budget-file out"
+                f"the budget of {self.data_name!r} cannot pay for a release without noise, or with so little that it "
+                f"has no finite cost at delta {self.budget.authorisation.delta:g}: leave --budget-file out"
             )
         spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
         room = self.budget.remaining_releases(event)
@@ -62,9 +67,10 @@ class DatasetBudget:
         authorisation = self.budget.authorisation
         price = Accountant(authorisation.accountant).epsilon(planned, authorisation.delta)
         if not price <= ceiling:
+            total = f"epsilon would come to {rounded_up(price)} of {ceiling:g}"
             raise BudgetError(
                 f"the budget of {self.data_name!r} has room for {count} releases but not for the score beside "
-                f"them (epsilon would come to {rounded_up(price)} of {ceiling:g}): plan fewer or noisier ones"
+                f"them ({total if math.isfinite(price) else 'which has no finite cost'}): plan fewer or noisier ones"
             )
 
     @property
@@ -128,8 +134,6 @@ def create_dataset_budget(
     if not data_name.strip():
         raise ConfigError("the data set's name is empty: give a word that may be public")
     authorisation = Authorisation(epsilon, delta, accountant)
-    if not authorisation.is_private:
-        raise ConfigError(f"epsilon={epsilon!r} must be finite: use a value such as 1")
     header = {
         "budget": KIND,
         "budget_id": secrets.token_hex(16),
@@ -173,10 +177,15 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
     name = _name(ledger, path)
     authorisation = authorisations(ledger)[-1].authorisation
     runs: dict[str, list[Event]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for line in ledger.lines:
         if line.kind == LineKind.RELEASE:
-            run = str(line.body.get("note", {}).get("run", "")) or "unnamed"
-            runs.setdefault(run, []).append(event_from_json(line.body["event"]))
+            note = line.body.get("note", {})
+            run, said = str(note.get("run", "")) or "unnamed", note.get(UNFIT)
+            event = event_from_json(line.body["event"])
+            runs.setdefault(run, []).append(event)
+            found = [*(said if isinstance(said, list) else []), *reasons_against([event], {})]
+            reasons.setdefault(run, {}).update(dict.fromkeys(map(str, found)))
     accountant = Accountant(authorisation.accountant)
     return {
         "file": str(path),
@@ -190,6 +199,7 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
                 "run": run,
                 "releases": sum(event.count for event in events),
                 "epsilon": accountant.epsilon(events, authorisation.delta),
+                UNFIT: list(reasons[run]),
             }
             for run, events in runs.items()
         ],

@@ -4,7 +4,9 @@ Whom it protects: the people whose records the score was measured on. It is char
 to the data set's budget, where there is one), so the run's guarantee covers a person with up to ``group_size``
 records among the training records and up to as many among the test records: one release after the other, their
 costs add in mu squared. The count of right predictions moves by at most 1 for each record added, removed or
-exchanged, under either notion. The classifier learned from synthetic images alone, which cost nothing more.
+exchanged, under either notion: whether a record counts depends on that record and on the classifier, not on the
+other records (:func:`datalens.evaluation.fitting.batches_of`). The classifier learned from synthetic images alone,
+which cost nothing more.
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ import numpy as np
 from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
 from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.privacy.budget import Budget
-from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
+from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.training.agreement import check_heads
-from datalens.training.config import Config
 from datalens.training.facts import read_facts
 from datalens.training.files import read_json, write_json
 from datalens.training.plan import score_mechanism
 from datalens.training.private_files import Secrets
 from datalens.training.release import certify
 from datalens.training.run_folder import RunFolder
+from datalens.training.shared_budget import close_shared_budget, marks_of, open_shared_budget
+from datalens.training.tuned import refuse_tuned
 
 MOST_RECORDS = 2**53
 
@@ -55,20 +58,25 @@ def charge_score(
 
     Raises:
         BudgetError: no room was left for a score; nothing was released.
-        DataLensError: the run is damaged, in use or not finished.
+        DataLensError: the run is damaged, in use, not finished, or was tuned; nothing was charged.
     """
     if not 0 <= num_right <= num_test <= MOST_RECORDS:
         raise ConfigError(f"{num_right} right of {num_test} is no count; measure again")
-    folder, config = _finished(root)
-    mechanism = require_score(config)
+    folder = _finished(root)
+    mechanism = require_score(root)
     ledger = Ledger.open(folder.ledger)
     shared: DatasetBudget | None = None
     try:
         check_heads(ledger, folder)
         shared = _shared(folder, ledger, budget_file)
         budget = Budget(
-            ledger, shared=None if shared is None else shared.budget, run=str(ledger.header.get("run_id", ""))
+            ledger,
+            shared=None if shared is None else shared.budget,
+            run=str(ledger.header.get("run_id", "")),
+            marks=marks_of(read_facts(folder).config),
         )
+        certify(folder, ledger)  # whatever cannot be read or written shows now, while nothing is charged
+        kept = _scores(folder)
         note = {"score": "right predictions", **how}
         release = mechanism.release(np.array([num_right], np.int64), budget, note)
         noisy = int(release.value[0])
@@ -81,22 +89,25 @@ def charge_score(
             "line_hash": release.line_hash,
             **how,
         }
-        _append(folder, score)
+        write_json(folder.scores, {"scores": [*kept, score]})
         certify(folder, ledger)
     finally:
         ledger.close()
         if shared is not None:
-            shared.close()
+            close_shared_budget(shared)
     return score
 
 
-def require_score(config: Config) -> GaussianSum:
-    """The mechanism that releases a score.
+def require_score(root: Path) -> GaussianSum:
+    """The mechanism that releases a run's score; to be asked before anything is measured.
 
     Raises:
         BudgetError: the run left no room for one.
+        RunError: the run was tuned, and leaves none.
     """
-    mechanism = score_mechanism(config)
+    folder = RunFolder.open(root)
+    refuse_tuned(folder, "pay for a score")
+    mechanism = score_mechanism(read_facts(folder).config)
     if mechanism is None:
         raise BudgetError(
             "no room was left for a score: train with --score-noise (privacy.score_noise), such as 50"
@@ -110,7 +121,7 @@ def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]
     Raises:
         DataLensError: the run is damaged, in use or not finished.
     """
-    folder, _ = _finished(root)
+    folder = _finished(root)
     score = {
         "data_is_public": True,
         "right": num_right,
@@ -120,16 +131,16 @@ def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]
     }
     with Ledger.open(folder.ledger) as ledger:
         check_heads(ledger, folder)
-        _append(folder, score)
+        write_json(folder.scores, {"scores": [*_scores(folder), score]})
         certify(folder, ledger)
     return score
 
 
-def _finished(root: Path) -> tuple[RunFolder, Any]:
+def _finished(root: Path) -> RunFolder:
     folder = RunFolder.open(root)
     if not folder.certificate.is_file() or not folder.generator.is_file():
         raise RunError(f"{root}: the run has no certificate yet; resume the training first")
-    return folder, read_facts(folder).config
+    return folder
 
 
 def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBudget | None:
@@ -141,7 +152,7 @@ def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBud
         path = Secrets.read(folder.secrets).budget_file
     if path is None:
         raise RunError(f"{folder.root}: is charged to a data set's budget; give --budget-file")
-    shared = open_dataset_budget(path, str(terms["data_name"]))
+    shared = open_shared_budget(path, str(terms["data_name"]))
     try:
         shared.require_run(ledger, terms)
     except BaseException:
@@ -150,11 +161,15 @@ def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBud
     return shared
 
 
-def _append(folder: RunFolder, score: dict[str, Any]) -> None:
-    scores: list[Any] = []
-    if folder.scores.is_file():
-        value = read_json(folder.scores)
-        if not isinstance(value, dict) or not isinstance(value.get("scores"), list):
-            raise LedgerError(f"{folder.scores}: is damaged; restore the file, then measure again")
-        scores = value["scores"]
-    write_json(folder.scores, {"scores": [*scores, score]})
+def _scores(folder: RunFolder) -> list[Any]:
+    """The scores that are there already.
+
+    Raises:
+        LedgerError: the file is damaged.
+    """
+    if not folder.scores.is_file():
+        return []
+    value = read_json(folder.scores)
+    if not isinstance(value, dict) or not isinstance(value.get("scores"), list):
+        raise LedgerError(f"{folder.scores}: is damaged; restore the file, then measure again")
+    return value["scores"]

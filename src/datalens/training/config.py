@@ -25,6 +25,10 @@ from datalens.teachers.families import TeacherKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+Slots = Annotated[int, Field(ge=1, le=10**8)]
+"""Of records, each of which takes a few bytes for its slot, and of those who have one."""
+Width = Annotated[int, Field(ge=1, le=2**16)]
+"""Of a network's layer."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -67,7 +71,7 @@ class Privacy(Section):
     delta: float = Field(default=1e-5, gt=0, lt=1)
     accountant: AccountantKind = AccountantKind.EXACT
     noise: NoiseKind = NoiseKind.ROUNDED
-    num_records: Count | None = None
+    num_records: Slots | None = None
     record_count_is_public: bool = False
     labels_are_public: bool = False
     group_size: Count = 1
@@ -104,13 +108,13 @@ class Voting(Section):
         num_steps: generator steps, T; None for as many as the budget allows.
     """
 
-    num_teachers: Count = 4000
-    shard_size: Count | None = None
+    num_teachers: Slots = 4000
+    shard_size: Slots | None = None
     top_k: Count = 200
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
     vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    batch_size: Annotated[int, Field(ge=2)] = 15
+    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
 
@@ -183,10 +187,10 @@ class StudentSettings(Section):
         smoothing: passes of a 3x3 binomial filter before the generator's sigmoid; 0 for none.
     """
 
-    latent_dim: Count = 50
+    latent_dim: Width = 50
     latent_law: LatentLaw = LatentLaw.UNIFORM
-    hidden_units: Count = 1024
-    channels: Count = 128
+    hidden_units: Width = 1024
+    channels: Width = 128
     step_size: Positive = 1e-3
     learning_rate: Positive = 1e-3
     final_learning_rate: Fraction = 1.0

@@ -80,6 +80,7 @@ def check_plan(
         BudgetError: epsilon too small for one step. Both name the smallest epsilon that works, if one does.
     """
     dim = math.prod(image_shape)
+    _check_top_k(config, dim)
     voting, privacy = config.voting, config.privacy
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
     if signal_matters and noise_is_free and not is_heard(config, least_noise(config, dim)):
@@ -113,8 +114,7 @@ def plan_releases(config: Config, dim: int) -> Plan:
         BudgetError: epsilon too small for one step; names the smallest that works.
     """
     voting, privacy = config.voting, config.privacy
-    if voting.top_k > dim:
-        raise ConfigError(f"top_k = {voting.top_k}: an image has {dim} coordinates; choose at most {dim}")
+    _check_top_k(config, dim)
     if not privacy.is_private:
         if voting.noise_stddev is not None:
             raise ConfigError(
@@ -133,9 +133,14 @@ def plan_releases(config: Config, dim: int) -> Plan:
     num_steps = voting.num_steps if voting.num_steps is not None else _most_steps(event, config)
     price = cost(event, num_steps, config)
     if price > privacy.epsilon:
+        costs = (
+            f"costs epsilon {rounded_up(price)}, above {privacy.epsilon:g}"
+            if math.isfinite(price)
+            else f"has no finite cost at delta = {privacy.delta:g}"
+        )
         raise ConfigError(
-            f"num_steps = {num_steps} with noise_stddev = {stddev:g} costs epsilon {rounded_up(price)}, above "
-            f"{privacy.epsilon:g}; use at most {_most_steps(event, config)} steps or more noise"
+            f"num_steps = {num_steps} with noise_stddev = {stddev:g} {costs}; use at most "
+            f"{_most_steps(event, config)} steps or more noise"
         )
     if privacy.score_noise is None:
         authorisation = Authorisation(*target, num_releases=num_steps, planned=event)
@@ -143,6 +148,13 @@ def plan_releases(config: Config, dim: int) -> Plan:
         ceiling = min(privacy.epsilon, price * (1 + 1e-9))
         authorisation = Authorisation(ceiling, privacy.delta, privacy.accountant)
     return Plan(stddev, num_steps, event, authorisation, mechanism)
+
+
+def _check_top_k(config: Config, dim: int) -> None:
+    if config.voting.top_k > dim:
+        raise ConfigError(
+            f"top_k = {config.voting.top_k}: an image has {dim} coordinates; choose at most {dim}"
+        )
 
 
 def mechanism_of(config: Config, stddev: float) -> TopAgg:

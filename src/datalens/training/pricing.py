@@ -41,14 +41,18 @@ def least_epsilon(config: Config, dim: int = _ANY_DIM) -> float | None:
     if voting.noise_stddev is not None:
         if not is_heard(config, voting.noise_stddev):
             return None
-        return cost(_draft(config, dim, voting.noise_stddev), voting.num_steps or 1, config)
+        return _finite(cost(_draft(config, dim, voting.noise_stddev), voting.num_steps or 1, config))
     most = _most_noise(config)
     if voting.num_steps is None or most is None:
         return None
     least = cost(_draft(config, dim, most / _SPARE_NOISE), voting.num_steps, config)
     if score is None:
-        return least
-    return max(least, score_cost(score, config) / SCORE_SHARE)
+        return _finite(least)
+    return _finite(max(least, score_cost(score, config) / SCORE_SHARE))
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def score_mechanism(config: Config) -> GaussianSum | None:
@@ -165,6 +169,11 @@ def drowned(config: Config, dim: int) -> ConfigError:
     voting, privacy = config.voting, config.privacy
     least = least_epsilon(config, dim)
     remedy = "a smaller top_k or batch, fewer steps, or more teachers"
+    if math.isinf(cost(_draft(config, dim, noise_limit(config)), voting.num_steps or 1, config)):
+        return ConfigError(
+            f"delta = {privacy.delta:g}: these releases have no finite cost there, even with the most noise; "
+            "use a larger delta, a smaller top_k, group_size or batch, or fewer steps"
+        )
     if least is not None:
         remedy = f"epsilon {rounded_up(least)} or more, {remedy}"
     elif voting.vote_threshold is not None:

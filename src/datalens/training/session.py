@@ -15,7 +15,7 @@ import torch
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, CheckpointError, PrivacyWarning, RunError
 from datalens.privacy.budget import Budget, PriceError
-from datalens.privacy.dataset_budget import DatasetBudget, open_dataset_budget
+from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.student.update import Student
@@ -24,6 +24,7 @@ from datalens.teachers.partition import Partition
 from datalens.training.agreement import check_header, check_heads, check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
 from datalens.training.assembly import draw_run, make_teachers, noise_for_step
+from datalens.training.changes import change_terms
 from datalens.training.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint
 from datalens.training.config import Config
 from datalens.training.directions import DirectionLog, DirectionRecord
@@ -41,13 +42,19 @@ from datalens.training.private_files import (
 from datalens.training.progress import Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats, refuse_groups
 from datalens.training.run_folder import RunFolder
+from datalens.training.shared_budget import (
+    close_shared_budget,
+    marks_of,
+    note_budget_head,
+    open_shared_budget,
+)
 from datalens.training.terms import (
-    change_terms,
     ledger_header,
     next_step,
     plan_in_force,
     terms_in_force,
 )
+from datalens.training.tuned import refuse_tuned
 
 __all__ = ["Progress", "Session", "declared_records"]
 
@@ -98,7 +105,12 @@ class Session:
         self, data: LabelledImages, partition: Partition, private: Streams, changes: Mapping[str, Any] | None
     ) -> None:
         facts, ledger, shared = self.facts, self._ledger, self._shared
-        self.budget = Budget(ledger, shared=None if shared is None else shared.budget, run=self._run_id)
+        self.budget = Budget(
+            ledger,
+            shared=None if shared is None else shared.budget,
+            run=self._run_id,
+            marks=marks_of(facts.config),
+        )
         if changes:
             self.notes += filter(
                 None, [change_terms(facts, self.budget, changes, None if shared is None else shared.budget)]
@@ -180,13 +192,14 @@ class Session:
         Args:
             root: the run's folder.
             data: the same records.
-            changes: settings that may change, see :func:`datalens.training.terms.change_terms`.
+            changes: settings that may change, see :func:`datalens.training.changes.change_terms`.
 
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
         """
         folder = RunFolder.open(root)
         facts = read_facts(folder)
+        refuse_tuned(folder, "go on")
         require_private(folder)
         kept = Secrets.read(folder.secrets)
         if kept.fingerprint != fingerprint(data):
@@ -199,7 +212,7 @@ class Session:
             check_header(ledger, facts, partition)
             check_heads(ledger, folder)
             if kept.budget_file is not None:
-                shared = open_dataset_budget(kept.budget_file)
+                shared = open_shared_budget(kept.budget_file)
                 shared.require_run(ledger, ledger.header.get("dataset_budget"))
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
@@ -255,12 +268,14 @@ class Session:
             self.folder.checkpoints, self.steps_done, tensors, head=self._ledger.head, last_step=last_step
         )
         note_head(self._run_id, self._ledger.head)
+        if self._shared is not None:
+            note_budget_head(self._shared)
 
     def close(self) -> None:
         """Give back ledgers and files."""
         self._ledger.close()
         if self._shared is not None:
-            self._shared.close()
+            close_shared_budget(self._shared)
         if self._log is not None:
             self._log.close()
 

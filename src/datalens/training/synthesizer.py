@@ -14,7 +14,7 @@ from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.dataset_budget import open_dataset_budget
+from datalens.privacy.guarantee import guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
 from datalens.training.config import Config
@@ -31,6 +31,7 @@ from datalens.training.release import (
 )
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Progress, Session
+from datalens.training.shared_budget import open_shared_budget
 
 Tell = Callable[[Progress], None]
 _Part = TypeVar("_Part")
@@ -113,7 +114,7 @@ class DataLens:
             )
         if labels_are_public:
             self.config = self.config.replace(privacy__labels_are_public=True)
-        shared = None if budget_file is None else open_dataset_budget(Path(budget_file), data_name)
+        shared = None if budget_file is None else open_shared_budget(Path(budget_file), data_name)
         try:
             session = Session.begin(self.config, data, None if out is None else Path(out), shared)
         except BaseException:
@@ -188,7 +189,20 @@ class DataLens:
         return sample_images(self.generator, latent, num_samples, labels=labels, seed=seed)
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon spent at ``delta`` under the run's accountant; infinite without noise.
+        """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
+
+        Guarantee:
+            The cost of what was authorised, also after an early stop, since where a run stops may depend on the
+            data; what was spent where that is more. At the run's own delta it is the certificate's epsilon.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+            RunError: nothing was trained or loaded.
+        """
+        return guaranteed_epsilon(self.ledger, delta)
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Epsilon spent so far at ``delta``, for the owner: no promise, see :meth:`epsilon`.
 
         Raises:
             ConfigError: delta outside (0, 1).

@@ -7,23 +7,20 @@ settings, and the number of teachers, the slot map and the data, are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from datalens.errors import BudgetError, ConfigError, LedgerError
+from datalens.errors import LedgerError
 from datalens.mechanisms.topagg import TopAgg
-from datalens.privacy.budget import Authorisation, Budget
-from datalens.privacy.events import Event, compact, times
+from datalens.privacy.budget import Authorisation
+from datalens.privacy.events import Event, times
 from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
-from datalens.privacy.wording import rounded_up
 from datalens.teachers.partition import Partition
 from datalens.training.config import Config
 from datalens.training.facts import PublicFacts
-from datalens.training.plan import Plan, mechanism_of, score_mechanism, vote_threshold
+from datalens.training.plan import Plan, mechanism_of, score_mechanism
 from datalens.version import __version__
-
-CHANGEABLE = ("epsilon", "noise_stddev", "top_k", "vote_threshold", "num_steps")
 
 
 @dataclass(frozen=True)
@@ -123,85 +120,6 @@ def plan_in_force(facts: PublicFacts, ledger: Ledger, authorisation: Authorisati
     return Plan(terms.noise_stddev, terms.num_steps, event, authorisation, mechanism)
 
 
-def change_terms(
-    facts: PublicFacts, budget: Budget, changes: Mapping[str, Any], shared: Budget | None = None
-) -> str | None:
-    """Put other settings in force from the next step on, and record them; what was charged stays charged.
-
-    A higher epsilon is a new authorisation, recorded as decided after looking if anything was released: the
-    proof does not cover it. Where epsilon rises and the number of steps is not given, the run goes on for as
-    many steps as fit. Where noise changes, a threshold that was nobody's choice follows it. Room that was left
-    for a score stays.
-
-    Args:
-        facts: of the run.
-        budget: of the run, with its ledger.
-        changes: some of CHANGEABLE, by name.
-        shared: the data set's budget, if there is one.
-
-    Returns:
-        One line that says what changed, or None.
-
-    Raises:
-        ConfigError: a setting that is frozen, out of range, or does not fit the budget; nothing was recorded.
-    """
-    given = {name: value for name, value in changes.items() if value is not None}
-    for name in given:
-        if name not in CHANGEABLE:
-            raise ConfigError(
-                f"{name} = {given[name]!r}: is frozen once a run has begun; may change: {', '.join(CHANGEABLE)}"
-            )
-    ledger, before = budget.ledger, terms_in_force(budget.ledger)
-    epsilon = given.pop("epsilon", None)
-    checked = facts.config.replace(voting=given, privacy={} if epsilon is None else {"epsilon": epsilon})
-    epsilon = None if epsilon is None else checked.privacy.epsilon
-    if epsilon == budget.authorisation.epsilon:
-        epsilon = None
-    wanted = replace(before, **{name: getattr(checked.voting, name) for name in given})
-    if "noise_stddev" in given and "vote_threshold" not in given:
-        wanted = replace(wanted, vote_threshold=_following_threshold(facts.config, before, wanted))
-    event = wanted.mechanism(facts.config).event(facts.config.voting.batch_size, facts.dim)
-    if epsilon is None and wanted == before:
-        return None
-    if not facts.config.privacy.is_private:
-        if epsilon is not None or "noise_stddev" in given:
-            raise ConfigError(
-                "epsilon and noise_stddev have no meaning for a run without noise; leave them out"
-            )
-        room = max(0, wanted.num_steps - next_step(ledger.lines))
-    else:
-        room = _room(budget, shared, epsilon, event, _reserved(facts.config, ledger.lines))
-    start = next_step(ledger.lines)
-    if "num_steps" in given and not start <= wanted.num_steps <= start + room:
-        raise ConfigError(
-            f"num_steps = {wanted.num_steps}: {start} steps are taken and {room} more fit the budget; "
-            f"choose from {start} to {start + room}, or authorise more"
-        )
-    if "num_steps" not in given:
-        most = start + room
-        wanted = replace(wanted, num_steps=most if epsilon is not None else min(wanted.num_steps, most))
-    if epsilon is not None:
-        raised = replace(budget.authorisation, epsilon=epsilon, num_releases=None, planned=None)
-        budget.authorise(raised, "changed when the run was resumed")
-    if wanted != before:
-        body = {"from_step": start, "decided_after_release": bool(ledger.events()), **asdict(wanted)}
-        ledger.append(LineKind.SETTINGS, body)
-    changed = [
-        f"{name} {value:g}" for name, value in asdict(wanted).items() if value != getattr(before, name)
-    ]
-    if epsilon is not None:
-        changed.insert(0, f"epsilon {epsilon:g} (decided after looking: not covered by the proof)")
-    return f"from step {start} on: {', '.join(changed)}"
-
-
-def _following_threshold(config: Config, before: Terms, wanted: Terms) -> float:
-    """The threshold that suits the new noise, where the one in force was solved for the old and not chosen."""
-    voting = config.voting
-    if voting.vote_threshold is None and before.vote_threshold == vote_threshold(voting, before.noise_stddev):
-        return vote_threshold(voting, wanted.noise_stddev)
-    return before.vote_threshold
-
-
 def next_step(lines: Iterable[LedgerLine]) -> int:
     """The number after every step that was ever charged: a charged step is never done twice.
 
@@ -220,9 +138,9 @@ def next_step(lines: Iterable[LedgerLine]) -> int:
 
 
 def is_step(line: LedgerLine) -> bool:
-    """Whether a release line is a generator step's (and not a score's)."""
+    """Whether a release line is a generator step's (and not a score's, or a whole tuning's)."""
     note = line.body.get("note")
-    return not (isinstance(note, dict) and "score" in note)
+    return not (isinstance(note, dict) and ("score" in note or "tuning" in note))
 
 
 def step_of(line: LedgerLine) -> int:
@@ -235,41 +153,3 @@ def step_of(line: LedgerLine) -> int:
         case {"step": int(step)} if not isinstance(step, bool) and step >= 0:
             return step
     raise LedgerError(f"ledger line {line.index} does not say which step it charged; restore the ledger")
-
-
-def _room(
-    budget: Budget, shared: Budget | None, epsilon: float | None, event: Event, reserved: Event | None
-) -> int:
-    """How many releases fit, under another ceiling if one is given, and under the data set's; none is recorded.
-
-    Args:
-        budget: of the run.
-        shared: of the data set.
-        epsilon: the new ceiling, or None.
-        event: the release.
-        reserved: what must fit besides.
-    """
-    authorisation = budget.authorisation
-    if epsilon is not None:
-        authorisation = replace(authorisation, epsilon=epsilon, num_releases=None, planned=None)
-        if budget.spent_epsilon() > epsilon:
-            raise BudgetError(
-                f"epsilon = {epsilon:g}: {rounded_up(budget.spent_epsilon())} is spent already; choose a larger one"
-            )
-    room = _room_beside(budget, authorisation, event, reserved)
-    return room if shared is None else min(room, _room_beside(shared, shared.authorisation, event, reserved))
-
-
-def _room_beside(budget: Budget, authorisation: Authorisation, event: Event, reserved: Event | None) -> int:
-    trial = Ledger.in_memory({"authorisation": authorisation.to_json()})
-    for charged in (*compact(budget.ledger.events()), *([] if reserved is None else [reserved])):
-        trial.charge(charged)
-    return Budget(trial).remaining_releases(event)
-
-
-def _reserved(config: Config, lines: Iterable[LedgerLine]) -> Event | None:
-    """The score that the budget must still leave room for."""
-    score = score_mechanism(config)
-    if score is None or any(line.kind == LineKind.RELEASE and not is_step(line) for line in lines):
-        return None
-    return score.event(1)

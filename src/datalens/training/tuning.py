@@ -39,10 +39,9 @@ from datalens.training.release import certify, environment, write_generator
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
 from datalens.training.terms import ledger_header
+from datalens.training.tuned import METHOD
 from datalens.training.tuning_plan import TuningPlan
 from datalens.version import __version__
-
-METHOD = "datalens-tune"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""A data set's budget as runs use it: known by its last line across runs, and told of runs that are not fit.
+
+A budget file that was restored from an older copy forgets charges. The cache of :mod:`datalens.training.heads` does
+not: it guards against such accidents, not against a curator who wants to deceive.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from datalens.privacy.certificate import reasons_against
+from datalens.privacy.dataset_budget import UNFIT, DatasetBudget, open_dataset_budget
+from datalens.privacy.ledger import Ledger
+from datalens.training.config import Config
+from datalens.training.heads import known_head, note_head
+
+
+def open_shared_budget(path: Path, data_name: str | None = None) -> DatasetBudget:
+    """Open a budget file for charging, and lock it; see :func:`datalens.privacy.dataset_budget.open_dataset_budget`.
+
+    Raises:
+        LedgerError: it is damaged, or older than this user has seen it.
+        DataLensError: missing, in use, or another data set's.
+    """
+    shared = open_dataset_budget(path, data_name)
+    try:
+        check_budget_head(shared.budget.ledger)
+    except BaseException:
+        shared.close()
+        raise
+    note_budget_head(shared)
+    return shared
+
+
+def close_shared_budget(shared: DatasetBudget) -> None:
+    """Remember its last line and give the lock back."""
+    note_budget_head(shared)
+    shared.close()
+
+
+def note_budget_head(shared: DatasetBudget) -> None:
+    """Remember its last line."""
+    if shared.budget_id:
+        note_head(shared.budget_id, shared.budget.ledger.head)
+
+
+def check_budget_head(ledger: Ledger) -> None:
+    """Refuse a budget file that has lost lines since this user last saw it.
+
+    Raises:
+        LedgerError: names the line that is missing or another.
+    """
+    known = known_head(str(ledger.header.get("budget_id", "")))
+    ledger.check_heads([] if known is None else [known])
+
+
+def marks_of(config: Config) -> dict[str, Any]:
+    """What the budget's lines say of a run besides its name: why it is not fit for publication, if it is not."""
+    reasons = reasons_against((), {"config": config.to_json()})
+    return {UNFIT: reasons} if reasons else {}
