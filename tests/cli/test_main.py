@@ -130,3 +130,18 @@ def test_explanations() -> None:
     assert explain(MemoryError()) is not None
     assert explain(RuntimeError("bug")) is None
     assert one_line("a\tb\r\n c") == "a b c"
+
+
+@pytest.mark.parametrize("option", ["--num-records", "--num-teachers"])
+def test_a_million_million_is_refused_by_the_rule_and_not_by_memory(call, tmp_path, option) -> None:
+    complaint = call("train", "shapes", "--out", tmp_path / "run", option, 10**12).complaint
+    assert "less than or equal to 100000000" in complaint
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("words", ["DefaultCPUAllocator: can't allocate memory", "CUDA out of memory. Tried"])
+def test_memory_that_ran_out_in_pytorch_is_one_line_too(words) -> None:
+    from datalens.cli.problems import explain
+
+    assert str(explain(RuntimeError(words))).startswith("memory ran out")
+    assert explain(RuntimeError("a defect of ours")) is None

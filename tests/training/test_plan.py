@@ -107,3 +107,40 @@ def test_fit_warns_of_a_delta_too_large() -> None:
     assert check(config)[1][0].startswith("delta=0.1 is not below 1/num_records")
     with pytest.warns(PrivacyWarning, match=r"delta=0\.1 is not below"):
         DataLens(config).fit(small_data())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"privacy__delta": 1e-300}, "delta = 1e-300: .*use a larger delta"),
+        ({"privacy__group_size": 10**12}, "a smaller top_k, group_size or batch"),
+        ({"voting__num_steps": 10**12}, "or fewer steps"),
+        ({"voting__noise_stddev": 0.25, "voting__num_steps": None, "voting__top_k": 60}, "use more noise"),
+        ({"voting__noise_stddev": 20.0, "privacy__delta": 1e-36}, "has no finite cost"),
+        ({"voting__top_k": 10**12}, "an image has 64 coordinates; choose at most 64"),
+    ],
+)
+def test_a_plan_without_a_finite_cost_is_refused_in_plain_words(
+    changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises((ConfigError, BudgetError), match=words) as caught:
+        check(small_config(**changes))
+    assert re.search(r"\binf\b", str(caught.value)) is None
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "privacy__num_records",
+        "voting__num_teachers",
+        "voting__shard_size",
+        "voting__batch_size",
+        "student__latent_dim",
+        "student__hidden_units",
+        "student__channels",
+    ],
+)
+def test_an_absurd_number_is_a_mistake_in_one_line_and_no_lack_of_memory(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name.split('__')[1]} = {10**12}: .* less than or equal to"):
+        small_config(**{name: 10**12})

@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, ConfigError, PrivacyWarning, RunError
 from datalens.privacy import gaussian
 from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.events import GaussianEvent, times
+from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.privacy.ledger import Ledger
 from datalens.training.config import Config, parse_config
 from datalens.training.directions import read_directions
@@ -150,8 +151,8 @@ def test_r32_an_accountant_that_breaks_at_step_five_ends_the_run_there(
 ) -> None:
     real = Accountant.epsilon
 
-    def stub(self: Accountant, events: object, delta: float) -> float:
-        found = list(events) if isinstance(events, list | tuple) else [events]
+    def stub(self: Accountant, events: Event | Iterable[Event], delta: float) -> float:
+        found = [events] if isinstance(events, Event) else list(events)
         taken = sum(event.count for event in found)
         return broken if taken == 5 else real(self, found, delta)
 

@@ -26,7 +26,7 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only "
         f"the sum of "
-        f"their votes was used, with random noise of {_list(_numbers(_vote_noises(mechanism)))} "
+        f"their votes was used, with random noise of {_list(_numbers(_vote_noises(certificate)))} "
         f"votes on "
         f"every pixel ({_list(certificate['noise']['kinds'])}; bits from the "
         f"{certificate['noise']['source']}), {_times(certificate)} times. The generator "
@@ -120,8 +120,11 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     return "\n\n".join(lines)
 
 
-def _vote_noises(mechanism: Mapping[str, Any]) -> list[float]:
-    """Noise on votes: at first, and as it was changed on resume. A score's noise is another thing."""
+def _vote_noises(certificate: Mapping[str, Any]) -> list[float]:
+    """Noise on votes, at first and as changed on resume, where the mechanism says it: a score's is another thing."""
+    mechanism = certificate["mechanism"]
+    if "noise_stddev" not in mechanism:
+        return certificate["noise"]["stddevs"]
     changed = (item["noise_stddev"] for item in mechanism["changed_on_resume"])
     return sorted({mechanism["noise_stddev"], *changed})
 
