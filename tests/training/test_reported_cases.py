@@ -46,7 +46,13 @@ def data() -> LabelledImages:
 def config(*, epsilon: float, batch_size: int = 2, num_steps: int | None = None, **privacy: object) -> Config:
     return parse_config(
         {
-            "privacy": {"epsilon": epsilon, "delta": 1e-5, "num_records": 200, **privacy},
+            "privacy": {
+                "epsilon": epsilon,
+                "delta": 1e-5,
+                "num_records": 200,
+                "labels_are_public": True,
+                **privacy,
+            },
             "voting": {
                 "num_teachers": 200,
                 "top_k": 10,
