@@ -240,3 +240,11 @@ def test_the_page_says_votes_sensitivity_versions_and_hashes_too(tmp_path: Path)
     assert certificate["ledger"]["head"] in page
     assert set(certificate["files"]) >= {"config.json", "directions.bin", "generator.safetensors"}
     assert all(digest in page for digest in certificate["files"].values())
+
+
+def test_class_names_mean_nothing_to_markdown() -> None:
+    ledger, _ = _ledger(Authorisation(2.0, 1e-5), 1)
+    names = ["<script>x</script>", "[a](b)", "plain name"]
+    page = data_card(build_certificate(ledger, {**CONFIG, "classes": names}, {}, {}))
+    assert "<script>" not in page and "[a](b)" not in page
+    assert r"\<script\>x\</script\>, \[a\]\(b\), plain name" in page

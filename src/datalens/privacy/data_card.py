@@ -9,6 +9,8 @@ from typing import Any
 from datalens.privacy import promises
 from datalens.privacy.wording import rounded_up
 
+_MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
+
 
 def data_card(certificate: Mapping[str, Any]) -> str:
     """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it."""
@@ -201,7 +203,9 @@ def _numbers(values: list[float]) -> list[str]:
 
 
 def _list(words: list[str]) -> str:
-    shown = [*words[:20], "..."] if len(words) > 20 else words
+    """The words as text that means nothing to Markdown: a class may be called ``<b>`` or ``[x](y)``."""
+    safe = ["".join(f"\\{char}" if char in _MARKS else char for char in word) for word in words[:20]]
+    shown = [*safe, "..."] if len(words) > 20 else safe
     return ", ".join(shown) if shown else "none"
 
 
