@@ -6,26 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_cell import TINY
 
 from datalens.cli.main import main
 from datalens.errors import DataError
 from datalens.experiments import figures
-from datalens.experiments.cells import Cell
 from datalens.experiments.measure import GRID_ROWS, Workplace, measure
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import NotRun, Study
-
-TINY = Cell(
-    "shapes",
-    10.0,
-    changes=(
-        ("voting__num_teachers", 40),
-        ("voting__num_steps", 2),
-        ("voting__batch_size", 4),
-        ("student__hidden_units", 16),
-        ("student__channels", 4),
-    ),
-)
 
 
 class Drawn(Workplace):

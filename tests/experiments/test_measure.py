@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_cell import TINY
 
 from datalens import data
 from datalens.cli.main import main
@@ -18,18 +19,6 @@ from datalens.experiments.measure import GRID_ROWS, Scorer, Workplace, images_of
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.sweep import Work, run
 from datalens.experiments.variants import Variant
-
-TINY = Cell(
-    "shapes",
-    10.0,
-    changes=(
-        ("voting__num_teachers", 40),
-        ("voting__num_steps", 2),
-        ("voting__batch_size", 4),
-        ("student__hidden_units", 16),
-        ("student__channels", 4),
-    ),
-)
 
 
 @pytest.fixture
