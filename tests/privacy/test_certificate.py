@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import train
+from small_runs import resume, train
 
+from datalens.audit.verify import verify_run
 from datalens.errors import BudgetError, LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
@@ -248,3 +249,21 @@ def test_class_names_mean_nothing_to_markdown() -> None:
     page = data_card(build_certificate(ledger, {**CONFIG, "classes": names}, {}, {}))
     assert "<script>" not in page and "[a](b)" not in page
     assert r"\<script\>x\</script\>, \[a\]\(b\), plain name" in page
+
+
+def test_a_run_stopped_before_its_first_step_says_that_nothing_was_released(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=0)
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert "Nothing has been released yet" in page
+    assert "0 times" not in page and "none" not in page and "at most 0" not in page
+    assert verify_run(tmp_path / "run").differences == []
+
+
+def test_votes_of_changed_noise_are_counted_apart(tmp_path: Path) -> None:
+    first = train(tmp_path / "run", steps=3)
+    resume(tmp_path / "run", noise_stddev=60.0)
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert (
+        f"3 times with random noise of {first.facts.noise_stddev:g} votes on every pixel and 5 times " in page
+    )
+    assert verify_run(tmp_path / "run").differences == []
