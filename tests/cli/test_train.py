@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.privacy.signal import GOOD_MARGIN
+
 TINY = ("--num-teachers", "60", "--top-k", "10", "--num-steps", "2", "--batch-size", "4", "--epsilon", "20")
 
 

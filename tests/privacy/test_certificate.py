@@ -267,3 +267,33 @@ def test_votes_of_changed_noise_are_counted_apart(tmp_path: Path) -> None:
         f"3 times with random noise of {first.facts.noise_stddev:g} votes on every pixel and 5 times " in page
     )
     assert verify_run(tmp_path / "run").differences == []
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor", "belief", "is_weak"),
+    [
+        (0.1, "1.11 times", "at most 52.5% sure", False),
+        (2.0, "7.39 times", "at most 88.1% sure", False),
+        (5.0, "149 times", "at most 99.4% sure", False),
+        (8.0, "2,981 times", "at most 99.97% sure", True),
+        (20.0, "485,165,196 times", "at most 99.9999998% sure", True),
+        (50.0, "e^50 times", "at most all but completely sure", True),
+    ],
+)
+def test_large_factors_are_readable_and_called_weak(
+    epsilon: float, factor: str, belief: str, is_weak: bool
+) -> None:
+    ledger, _ = _ledger(Authorisation(epsilon, 1e-5), 0)
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    page = data_card(certificate)
+    assert f"at most {factor} as likely" in page
+    assert belief in page
+    assert (promises.WEAK_TEXT in certificate["guarantee"]["cautions"]) is is_weak
+    assert (promises.WEAK_TEXT in page) is is_weak
+
+
+def test_a_weak_promise_is_verified_with_its_caution(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=1, privacy__epsilon=8.0)
+    found = verify_run(tmp_path / "run")
+    assert found.differences == []
+    assert found.certificate["guarantee"]["cautions"] == [promises.WEAK_TEXT]

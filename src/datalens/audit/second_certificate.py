@@ -150,6 +150,7 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
             raise Difference("more was released than was authorised")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved, planned = spent, False, False
+    cautions += [promises.WEAK_TEXT] * (math.isfinite(promised) and promised > promises.WEAK_ABOVE)
     plan = _planned(first, header) if planned else []
     if epsilon_again(plan, delta, accountant) > promised * (1 + TOLERANCE):
         raise Difference("more was planned than was authorised")

@@ -128,6 +128,8 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
             raise LedgerError("more was released than was authorised: there is no guarantee to certify")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved = spent, False
+    if promises.WEAK_ABOVE < promised < math.inf:
+        cautions.append(promises.WEAK_TEXT)
     plan = planned_events(ledger, first) if promised == first.guarantee() else ()
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)

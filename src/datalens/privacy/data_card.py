@@ -9,6 +9,8 @@ from typing import Any
 from datalens.privacy import promises
 from datalens.privacy.wording import rounded_up
 
+_BEYOND_WORDS = 25
+"""Epsilon from which e to the epsilon is written as a power: nobody reads so long a number."""
 _MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
 
 
@@ -86,7 +88,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         f"most "
         f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
         f"thinks it as "
-        f"likely as not that a person is among the records can be at most {_belief(epsilon):.1%} sure "
+        f"likely as not that a person is among the records can be at most {_belief(epsilon)} sure "
         f"after seeing "
         "all of it.",
         f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
@@ -206,11 +208,21 @@ def _notion(guarantee: Mapping[str, Any]) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(min(epsilon, 700)):.3g}"
+    """e to the epsilon, never rounded down: ``7.39``, ``2,981``, ``e^50``."""
+    if epsilon > _BEYOND_WORDS:
+        return f"e^{_epsilon(epsilon)}"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor >= 100 else rounded_up(factor, 3)
 
 
-def _belief(epsilon: float) -> float:
-    return 1 / (1 + math.exp(-min(epsilon, 700)))
+def _belief(epsilon: float) -> str:
+    """The most that one may be sure of, from even odds; rounded up, with digits enough not to read 100%."""
+    if epsilon > _BEYOND_WORDS:
+        return "all but completely"
+    doubt = 100 / (1 + math.exp(epsilon))
+    digits = max(1, -math.floor(math.log10(doubt)))
+    unit = 10**digits
+    return f"{100 - math.floor(doubt * unit) / unit:.{digits}f}%"
 
 
 def _epsilon(value: float | None) -> str:
