@@ -190,8 +190,8 @@ def _releases(ledger: Ledger) -> list[dict[str, Any]]:
             continue
         event = event_from_json(line.body["event"])
         if isinstance(event, TuningEvent):
-            votes, score = ledger.header.get("tuning", {})["chosen"]
-            made += [("votes", event_from_json(votes)), ("score", event_from_json(score))]
+            chosen = map(event_from_json, ledger.header.get("tuning", {}).get("chosen", ()))
+            made += zip(("votes", "score"), chosen, strict=False)
         else:
             made.append(("score" if "score" in (line.body.get("note") or {}) else "votes", event))
     return [

@@ -88,7 +88,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         f"most "
         f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
         f"thinks it as "
-        f"likely as not that a person is among the records can be at most {_belief(epsilon)} sure "
+        f"likely as not that a person is among the records can be {_belief(epsilon)} sure "
         f"after seeing "
         "all of it.",
         f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
@@ -216,13 +216,13 @@ def _factor(epsilon: float) -> str:
 
 
 def _belief(epsilon: float) -> str:
-    """The most that one may be sure of, from even odds; rounded up, with digits enough not to read 100%."""
+    """How sure one may be at most, from even odds; rounded up, with digits enough not to read 100%."""
     if epsilon > _BEYOND_WORDS:
         return "all but completely"
     doubt = 100 / (1 + math.exp(epsilon))
     digits = max(1, -math.floor(math.log10(doubt)))
     unit = 10**digits
-    return f"{100 - math.floor(doubt * unit) / unit:.{digits}f}%"
+    return f"at most {100 - math.floor(doubt * unit) / unit:.{digits}f}%"
 
 
 def _epsilon(value: float | None) -> str:
