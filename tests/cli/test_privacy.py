@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from datalens.cli.settings import build_config
+from datalens.privacy.signal import best_threshold, signal_of
+from datalens.training.plan import plan_releases, plan_signal
+
 
 def answer_of(call, *words: object) -> dict:
     answer = call("privacy", *words, "--json", "-")
@@ -54,7 +58,7 @@ def test_plan_from_noise_to_steps_and_back(call) -> None:
 
 
 def test_plan_says_what_is_heard(call) -> None:
-    words = ("plan", "--epsilon", 1, "--noise-stddev", 5000, "--num-teachers", 4000, "--vote-threshold", 0.7)
+    words = ("plan", "--epsilon", 1, "--noise-stddev", 5000, "--recipe", "mnist-paper")
     signal = answer_of(call, *words)["signal"]
     assert signal["right"] == pytest.approx(0.595, abs=1e-3)
     assert signal["wrong"] == pytest.approx(0.087, abs=1e-3)
@@ -63,8 +67,8 @@ def test_plan_says_what_is_heard(call) -> None:
 
 def test_a_cap_on_images_per_teacher_lowers_noise_and_votes(call) -> None:
     words = ("plan", "--epsilon", 1, "--num-steps", 149, "--num-teachers", 4000, "--batch-size", 16)
-    whole, capped = answer_of(call, *words), answer_of(call, *words, "--images-per-teacher", 4)
-    assert capped["noise_stddev"] == pytest.approx(whole["noise_stddev"] / 2, rel=1e-5)
+    whole, capped = (answer_of(call, *words, "--images-per-teacher", most) for most in (16, 4))
+    assert capped["noise_stddev"] == pytest.approx(whole["noise_stddev"] / 2, rel=1e-3)
     assert capped["signal"]["margin"] < whole["signal"]["margin"]
 
 
@@ -78,7 +82,7 @@ def test_plan_for_records_lists_choices(call) -> None:
             "cost", "--top-k", row["top_k"], "--noise-stddev", row["noise_stddev"],
             "--num-steps", row["num_steps"], "--batch-size", 15,
         ]  # fmt: skip
-        assert answer_of(call, *same)["epsilon"]["exact"] == pytest.approx(1, rel=1e-4)
+        assert answer_of(call, *same)["epsilon"]["exact"] == pytest.approx(1, rel=2e-3)
     only = answer_of(
         call, "plan", "--epsilon", 1, "--records", 60000, "--num-teachers", 4000, "--num-steps", 99
     )
@@ -107,7 +111,7 @@ def test_delta_too_large_for_the_records_is_a_warning(call) -> None:
         (["cost", "--noise-stddev", 9, "--queries", 3, "--delta", 0], "--delta: 0 is out of range"),
         (["cost", "--noise-stddev", 9, "--queries", 3, "--noise", "none"], "no finite epsilon"),
         (["plan", "--noise-stddev", 9], "--epsilon is missing"),
-        (["plan", "--epsilon", 1], "give at least one of them"),
+        (["plan", "--epsilon", 1, "--recipe", "slow"], "recipe 'slow' is unknown; known: quick"),
         (["plan", "--epsilon", -1, "--num-steps", 9], "--epsilon: -1 is out of range"),
         (["plan", "--epsilon", 1, "--noise-stddev", 5], "use epsilon "),
         (["plan", "--epsilon", 1, "--noise-stddev", 5000, "--num-steps", 150], "use at most 149"),
@@ -126,5 +130,49 @@ def test_a_person_with_several_records_and_a_threshold_above_all_votes(call) -> 
     words = ("privacy", "plan", "--epsilon", 1, "--num-steps", 9, "--num-teachers", 4000, "--json", "-")
     one = json.loads(call(*words).out)
     three = json.loads(call(*words, "--group-size", 3, "--vote-threshold", 1.5).out)
-    assert three["noise_stddev"] == pytest.approx(3 * one["noise_stddev"], rel=1e-5)
+    assert three["noise_stddev"] == pytest.approx(3 * one["noise_stddev"], rel=1e-3)
     assert three["inputs"]["group_size"] == 3
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        ("quick", {}),
+        ("quick", {"num_steps": 60, "num_teachers": 2000}),
+        ("quick", {"batch_size": 15, "top_k": 100, "noise_stddev": 6000.0}),
+        ("mnist-paper", {"num_steps": 50}),
+        ("shapes-quick", {"images_per_teacher": 4}),
+    ],
+)
+def test_plan_and_train_agree(call, recipe: str, options: dict) -> None:
+    """The same recipe and options: the same noise, chances and verdict."""
+    config = build_config(recipe, None, {"epsilon": 1.0, **options})
+    trained = plan_releases(config, 784)
+    words = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), value)]
+    found = answer_of(call, "plan", "--epsilon", 1, "--recipe", recipe, *words)
+    assert found["noise_stddev"] == trained.noise_stddev
+    assert found["signal"] == plan_signal(config, trained).to_json()
+    if "noise_stddev" not in options:
+        assert found["num_steps"] == trained.num_steps
+    if "num_steps" in options:
+        row = answer_of(call, "plan", "--epsilon", 1, "--recipe", recipe, *words, "--records", 60000)[
+            "choices"
+        ][0]
+        voting = config.voting
+        alone = signal_of(
+            row["num_teachers"],
+            row["noise_stddev"],
+            voting.vote_threshold or best_threshold(row["num_teachers"], row["noise_stddev"]),
+            share_voting=voting.images_voted / voting.batch_size,
+        )
+        assert row["right"] == alone.right
+
+
+def test_plan_says_what_it_assumes_in_one_line(call) -> None:
+    said = call("privacy", "plan", "--epsilon", 1).out.splitlines()
+    assert said[1] == (
+        "assumed (recipe quick and your options): 4000 teachers, top_k 200, 30 images a step (at most 15 for each "
+        "teacher), vote threshold the best, rounded-gaussian noise"
+    )
+    table = call("privacy", "plan", "--epsilon", 1, "--records", 60000).out.splitlines()
+    assert table[1].startswith("assumed (recipe quick and your options): 30 images a step (at most 15 ")

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.privacy.signal import GOOD_MARGIN
+
 TINY = ("--num-teachers", "60", "--top-k", "10", "--num-steps", "2", "--batch-size", "4", "--epsilon", "20")
 
 
@@ -47,7 +49,11 @@ def test_the_folder_and_the_answer(call, tmp_path) -> None:
 def test_json_alone_on_standard_output(call, tmp_path) -> None:
     answer = call("train", "shapes", "--out", tmp_path / "r", *TINY, "--json", "-")
     assert json.loads(answer.out)["status"] == "finished"
-    assert "signal:" in answer.err
+    [said] = re.findall(
+        r"^(.*): where all teachers agree .* right with chance (\S+), wrong with (\S+);", answer.err, re.M
+    )
+    margin = float(said[1]) - float(said[2])
+    assert said[0] == ("some signal" if margin < GOOD_MARGIN else "signal")
 
 
 def test_quiet_says_nothing(call, tmp_path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import train
+from small_runs import resume, train
 
+from datalens.audit.verify import verify_run
 from datalens.errors import BudgetError, LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
@@ -248,3 +249,51 @@ def test_class_names_mean_nothing_to_markdown() -> None:
     page = data_card(build_certificate(ledger, {**CONFIG, "classes": names}, {}, {}))
     assert "<script>" not in page and "[a](b)" not in page
     assert r"\<script\>x\</script\>, \[a\]\(b\), plain name" in page
+
+
+def test_a_run_stopped_before_its_first_step_says_that_nothing_was_released(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=0)
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert "Nothing has been released yet" in page
+    assert "0 times" not in page and "none" not in page and "at most 0" not in page
+    assert verify_run(tmp_path / "run").differences == []
+
+
+def test_votes_of_changed_noise_are_counted_apart(tmp_path: Path) -> None:
+    first = train(tmp_path / "run", steps=3)
+    resume(tmp_path / "run", noise_stddev=60.0)
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert (
+        f"3 times with random noise of {first.facts.noise_stddev:g} votes on every pixel and 5 times " in page
+    )
+    assert verify_run(tmp_path / "run").differences == []
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor", "belief", "is_weak"),
+    [
+        (0.1, "1.11 times", "at most 52.5% sure", False),
+        (2.0, "7.39 times", "at most 88.1% sure", False),
+        (5.0, "149 times", "at most 99.4% sure", False),
+        (8.0, "2,981 times", "at most 99.97% sure", True),
+        (20.0, "485,165,196 times", "at most 99.9999998% sure", True),
+        (50.0, "e^50 times", "can be all but completely sure", True),
+    ],
+)
+def test_large_factors_are_readable_and_called_weak(
+    epsilon: float, factor: str, belief: str, is_weak: bool
+) -> None:
+    ledger, _ = _ledger(Authorisation(epsilon, 1e-5), 0)
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    page = data_card(certificate)
+    assert f"at most {factor} as likely" in page
+    assert belief in page
+    assert (promises.WEAK_TEXT in certificate["guarantee"]["cautions"]) is is_weak
+    assert (promises.WEAK_TEXT in page) is is_weak
+
+
+def test_a_weak_promise_is_verified_with_its_caution(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=1, privacy__epsilon=8.0)
+    found = verify_run(tmp_path / "run")
+    assert found.differences == []
+    assert found.certificate["guarantee"]["cautions"] == [promises.WEAK_TEXT]

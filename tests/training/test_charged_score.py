@@ -44,6 +44,25 @@ def test_a_score_is_noisy_charged_and_verified(tmp_path: Path) -> None:
     assert verify_run(root).differences == []
 
 
+def test_the_page_tells_training_and_score_apart(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    model = train(root, privacy__score_noise=50.0, steps=2)
+    page = (root / "release" / "README.md").read_text()
+    votes = f"with random noise of {model.facts.noise_stddev:g} votes on every pixel"
+    assert f"was used, 2 times {votes} (" in page
+    assert "Apart from the training" not in page
+    charge_score(root, 700, 1000, HOW)
+    page = (root / "release" / "README.md").read_text()
+    assert f"was used, 2 times {votes} (" in page
+    assert "was released, once with random noise of 50; one person moves it by at most 1." in page
+    certificate = json.loads((root / "release" / "certificate.json").read_text())
+    assert [(item["what"], item["count"]) for item in certificate["noise"]["releases"]] == [
+        ("votes", 2),
+        ("score", 1),
+    ]
+    assert verify_run(root).differences == []
+
+
 def test_without_a_declared_count_only_the_noisy_one_is_released(tmp_path: Path) -> None:
     train(tmp_path / "run", privacy__score_noise=50.0, steps=1)
     score = charge_score(tmp_path / "run", 712, 1931, HOW)

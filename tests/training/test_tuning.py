@@ -330,8 +330,17 @@ def test_the_data_card_says_that_settings_were_tuned_and_that_epsilon_covers_it(
     assert "The settings were tuned on the records: of 2 candidates" in card
     assert "The epsilon above covers all tries" in card
     steps = best.facts.num_steps
-    assert f"noise of {best.plan.noise_stddev:g} votes" in card  # and not the score's
-    assert f", {steps} times." in card
+    made = card[card.index("## How it was made") : card.index("## What was taken")]
+    assert (
+        f"was used, {steps} times with random noise of {best.plan.noise_stddev:g} votes on every pixel ("
+        in made
+    )
+    assert "The settings were tuned" in made
+    assert (
+        made.count(f"{tuned[1].score.noise_stddev:g}") == 1
+    )  # the score's noise, where the score is spoken of
+    assert f"count had noise of {tuned[1].score.noise_stddev:g} (" in made
+    assert "Apart from the training" not in made  # its one count is told with the tuning
     train(tmp_path / "plain", steps=1)
     assert "tuned" not in (tmp_path / "plain" / "release" / "README.md").read_text()
 

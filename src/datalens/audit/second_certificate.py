@@ -45,7 +45,10 @@ def certificate_again(
             **mechanism,
             "changed_on_resume": [entry.body for entry in entries if entry.kind == "settings"],
         },
-        "noise": _noise(drawn, insecure=privacy.get("insecure_seed") is not None),
+        "noise": {
+            **_noise(drawn, insecure=privacy.get("insecure_seed") is not None),
+            "releases": _releases(entries),
+        },
         "assumed_public": {
             "bound_on_records": mechanism.get("num_records"),
             "num_teachers": mechanism.get("num_teachers"),
@@ -147,6 +150,7 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
             raise Difference("more was released than was authorised")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved, planned = spent, False, False
+    cautions += [promises.WEAK_TEXT] * (math.isfinite(promised) and promised > promises.WEAK_ABOVE)
     plan = _planned(first, header) if planned else []
     if epsilon_again(plan, delta, accountant) > promised * (1 + TOLERANCE):
         raise Difference("more was planned than was authorised")
@@ -199,6 +203,32 @@ def _noise(events: list[Json], *, insecure: bool) -> Json:
         "slack_in_epsilon": 2 * ratios,
         "slack_mass": masses,
     }
+
+
+def _releases(entries: Sequence[Entry]) -> list[Json]:
+    """How often votes and scores were released, each with its noise; a tuning's are those of the best try."""
+    counts: dict[tuple[int, float, float], int] = {}
+    for entry in entries:
+        if entry.kind != "release":
+            continue
+        charges = list(entry.charges)
+        if charges[0].get("type") == "tuning":
+            charges = list(entries[0].body["tuning"]["chosen"])
+            places = [0, 1]
+        else:
+            places = [int("score" in (entry.body.get("note") or {}))]
+        for place, event in zip(places, charges, strict=True):
+            key = (place, float(event["sensitivity"]), float(event["noise_stddev"]))
+            counts[key] = counts.get(key, 0) + event["count"]
+    return [
+        {
+            "what": ("votes", "score")[place],
+            "sensitivity": sensitivity,
+            "noise_stddev": stddev,
+            "count": count,
+        }
+        for (place, sensitivity, stddev), count in sorted(counts.items(), key=lambda item: item[0][0])
+    ]
 
 
 def _drawn(events: list[Json], header: Mapping[str, Any]) -> list[Json]:

@@ -3,63 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from datalens.cli.options import delta_option, json_option
 from datalens.cli.output import Output
-from datalens.cli.params import Kind, Number, Once, Whole
-from datalens.cli.words import CONVERSIONS, IDEAL_SAMPLER, USUAL_TOP_K
+from datalens.cli.params import Kind, Number, Once, Text, Whole
+from datalens.cli.plan_terms import Terms, assumed, voting_of
+from datalens.cli.words import CONVERSIONS, IDEAL_SAMPLER
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
-from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases
-from datalens.privacy.events import GaussianEvent, NoiseKind
-from datalens.privacy.sensitivity import images_voted, topagg_sensitivity
-from datalens.privacy.signal import Signal, best_threshold, require_signal, signal_of
+from datalens.privacy.calibration import epsilon_for, max_releases, noise_for, require_releases, tidy
+from datalens.privacy.events import NoiseKind
+from datalens.privacy.signal import Signal
 from datalens.privacy.wording import delta_warning, rounded_up
 
+_RECIPES = "the recipe's"
 _TOP_K_TRIED = (50, 200, 400)
 _STEPS_TRIED = (50, 150, 500)
 _SHARDS_TRIED = (60, 15, 5)
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """What a plan must keep to."""
-
-    epsilon: float
-    delta: float
-    accountant: AccountantKind
-    noise: NoiseKind
-    top_k: int
-    batch_size: int
-    images_per_teacher: int | None
-    vote_threshold: float | None
-    group_size: int
-
-    @property
-    def images(self) -> int:
-        """Images of a step that one teacher may vote on."""
-        return images_voted(self.batch_size, self.images_per_teacher)
-
-    def event(self, noise_stddev: float) -> GaussianEvent:
-        """What one step costs."""
-        sensitivity = topagg_sensitivity(self.top_k, self.images, self.group_size)
-        return GaussianEvent(sensitivity, noise_stddev, 1, self.noise)
-
-    def signal(self, num_teachers: int, noise_stddev: float, *, require: bool = False) -> Signal:
-        """What is heard of so many teachers; refused where it is hopeless and required."""
-        threshold = self.vote_threshold
-        if threshold is None:
-            threshold = best_threshold(num_teachers, noise_stddev)
-        judge = require_signal if require else signal_of
-        return judge(num_teachers, noise_stddev, threshold, share_voting=self.images / self.batch_size)
-
-    @property
-    def target(self) -> tuple[float, float, AccountantKind]:
-        return self.epsilon, self.delta, self.accountant
 
 
 @click.command(cls=Once)
@@ -68,16 +32,26 @@ class _Terms:
 @click.option("--accountant", type=Kind(AccountantKind), default=AccountantKind.EXACT, show_default="exact")
 @click.option("--noise-stddev", type=Number(0, above=True), help="Given: how many steps it allows.")
 @click.option("--num-steps", type=Whole(), help="Given: how little noise it allows.")
-@click.option("--top-k", type=Whole(), show_default=str(USUAL_TOP_K), help="Votes of a teacher on an image.")
 @click.option(
-    "--batch-size", type=Whole(), default=15, show_default=True, help="Images voted on in one step."
+    "--recipe",
+    type=Text(),
+    default="quick",
+    show_default=True,
+    help="Whose settings hold where none is given here, as in `datalens train`.",
 )
-@click.option("--num-teachers", type=Whole(), help="Also say what of their votes survives the noise.")
-@click.option("--images-per-teacher", type=Whole(), help="Most of them that one teacher votes on.")
+@click.option("--top-k", type=Whole(), show_default=_RECIPES, help="Votes of a teacher on an image.")
+@click.option("--batch-size", type=Whole(), show_default=_RECIPES, help="Images voted on in one step.")
+@click.option("--num-teachers", type=Whole(), show_default=_RECIPES, help="Whose votes are to be heard.")
+@click.option(
+    "--images-per-teacher",
+    type=Whole(),
+    show_default=_RECIPES,
+    help="Most of them that one teacher votes on.",
+)
 @click.option(
     "--vote-threshold",
     type=Number(0),
-    show_default="the one that suits the noise",
+    show_default="the recipe's, else the one that suits the noise",
     help="Fraction of the teachers that a noisy vote must reach.",
 )
 @click.option(
@@ -92,32 +66,37 @@ def plan(
     accountant: AccountantKind,
     noise_stddev: float | None,
     num_steps: int | None,
+    recipe: str,
     top_k: int | None,
     num_teachers: int | None,
     records: int | None,
     json_target: str | None,
     **terms: Any,
 ) -> None:
-    """From epsilon to the number of steps (--noise-stddev given) or the noise (--num-steps given).
+    """From epsilon to the number of steps (--noise-stddev given) or the noise (--num-steps given, or the recipe's).
 
-    With --num-teachers: the chance that a coordinate on which all teachers agree comes out right, and wrong,
-    and the share of coordinates that noise alone sets. A plan where right exceeds wrong by less than 0.05 is
-    hopeless: refused with status 2, here and by `datalens train`. With --records: a table of teachers, top-k
-    and steps, for those of them that are not given.
+    What is not given is the recipe's, as in `datalens train`. Also says the chance that a coordinate on which all
+    teachers agree comes out right, and wrong, and the share of coordinates that noise alone sets. A plan where
+    right exceeds wrong by less than 0.05 is hopeless: refused with status 2, here and by `datalens train`. With
+    --records: a table of teachers, top-k and steps, for those of them that are not given.
 
     \b
-    datalens privacy plan --epsilon 1 --noise-stddev 5000 --num-teachers 4000
+    datalens privacy plan --epsilon 1
+    datalens privacy plan --epsilon 1 --noise-stddev 5000 --recipe mnist-paper
     datalens privacy plan --epsilon 1 --num-steps 149 --num-teachers 4000
     datalens privacy plan --epsilon 0.2 --records 60000 --top-k 100
     """
     output = Output(json_target)
-    wanted = _Terms(epsilon, delta, accountant, top_k=top_k or USUAL_TOP_K, **terms)
+    base = voting_of(recipe, epsilon)
+    for name in ("batch_size", "images_per_teacher", "vote_threshold"):
+        terms[name] = getattr(base, name) if terms[name] is None else terms[name]
+    wanted = Terms(epsilon, delta, accountant, top_k=top_k or base.top_k, **terms)
     if wanted.noise is NoiseKind.NONE:
         raise ConfigError("--noise none: without noise there is no finite epsilon; choose a kind of noise")
-    if noise_stddev is None and num_steps is None and records is None:
-        raise ConfigError(
-            "--noise-stddev, --num-steps and --records are all missing: give at least one of them"
-        )
+    if records is None:
+        num_teachers = num_teachers or base.num_teachers
+        if noise_stddev is None:
+            noise_stddev, num_steps = base.noise_stddev, num_steps or base.num_steps
     if records is not None and num_teachers is not None and num_teachers > records:
         raise ConfigError(
             f"--num-teachers {num_teachers}: {records} records leave teachers without any; take fewer"
@@ -128,6 +107,7 @@ def plan(
         "epsilon": epsilon,
         "delta": delta,
         "accountant": str(accountant),
+        "recipe": recipe,
         "noise_stddev": noise_stddev,
         "num_steps": num_steps,
         "top_k": top_k,
@@ -154,9 +134,9 @@ def plan(
         }
     output.finish(answer | ({} if heard is None else {"signal": heard.to_json()}))
     output.say(f"epsilon {epsilon:g}, delta {delta:g}, {accountant} accountant ({CONVERSIONS[accountant]})")
+    output.say(assumed(recipe, wanted, num_teachers, None if rows and top_k is None else wanted.top_k))
     if solved is not None:
         stddev, steps = solved
-        output.say(f"top_k {wanted.top_k}, {wanted.batch_size} images a step, {wanted.noise} noise")
         spent = rounded_up(_price(wanted, stddev, steps))
         output.say(f"{steps} steps with noise_stddev {stddev:.6g} cost epsilon {spent}")
     if heard is not None and num_teachers is not None:
@@ -165,11 +145,11 @@ def plan(
         _show_choices(output, rows)
 
 
-def _price(wanted: _Terms, noise_stddev: float, num_steps: int) -> float:
+def _price(wanted: Terms, noise_stddev: float, num_steps: int) -> float:
     return epsilon_for(wanted.event(noise_stddev), num_steps, wanted.delta, wanted.accountant)
 
 
-def _refuse_hopeless(rows: list[dict[str, Any]], wanted: _Terms, records: int) -> None:
+def _refuse_hopeless(rows: list[dict[str, Any]], wanted: Terms, records: int) -> None:
     if all(row["hopeless"] for row in rows):
         raise ConfigError(
             f"epsilon = {wanted.epsilon:g} with {records} records: no choice of teachers, top-k and steps "
@@ -177,7 +157,7 @@ def _refuse_hopeless(rows: list[dict[str, Any]], wanted: _Terms, records: int) -
         )
 
 
-def _solve(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) -> tuple[float, int]:
+def _solve(wanted: Terms, noise_stddev: float | None, num_steps: int | None) -> tuple[float, int]:
     """Noise and steps that fit the budget.
 
     Raises:
@@ -186,7 +166,7 @@ def _solve(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) ->
     """
     if noise_stddev is None:
         steps = num_steps or 1
-        return noise_for(wanted.event(1.0), steps, *wanted.target), steps
+        return tidy(noise_for(wanted.event(1.0), steps, *wanted.target)), steps
     event = wanted.event(noise_stddev)
     most = require_releases(event, *wanted.target)
     if num_steps is not None and num_steps > most:
@@ -198,7 +178,7 @@ def _solve(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) ->
 
 
 def _choices(
-    wanted: _Terms,
+    wanted: Terms,
     records: int,
     top_k: int | None,
     num_teachers: int | None,
@@ -225,12 +205,12 @@ def _choices(
     return rows
 
 
-def _affordable(wanted: _Terms, noise_stddev: float | None, num_steps: int | None) -> list[tuple[float, int]]:
+def _affordable(wanted: Terms, noise_stddev: float | None, num_steps: int | None) -> list[tuple[float, int]]:
     """Pairs of noise and steps that epsilon pays for; none where that noise is too little for the steps."""
     if noise_stddev is None:
         steps_tried = _STEPS_TRIED if num_steps is None else (num_steps,)
         unit = noise_for(wanted.event(1.0), 1, *wanted.target)  # noise grows with the root of the steps
-        return [(unit * math.sqrt(steps) * (1 + 1e-9), steps) for steps in steps_tried]
+        return [(tidy(unit * math.sqrt(steps) * (1 + 1e-9)), steps) for steps in steps_tried]
     most = max_releases(wanted.event(noise_stddev), *wanted.target)
     steps = most if num_steps is None else num_steps
     return [(noise_stddev, steps)] if 1 <= steps <= most else []
@@ -249,7 +229,7 @@ def _show_choices(output: Output, rows: list[dict[str, Any]]) -> None:
                 f"{row['right']:.3f}",
                 f"{row['wrong']:.3f}",
                 f"{row['from_noise']:.0%}",
-                "hopeless" if row["hopeless"] else "some signal" if row["margin"] < 0.3 else "signal",
+                row["verdict"],
             )
             for row in rows
         ],
@@ -261,6 +241,6 @@ def _show_choices(output: Output, rows: list[dict[str, Any]]) -> None:
 
 def _signal_line(num_teachers: int, signal: Signal) -> str:
     return (
-        f"{num_teachers} teachers that agree are heard right with chance {signal.right:.3f}, wrong with "
-        f"{signal.wrong:.3f}; noise alone sets {signal.from_noise:.1%} of the coordinates"
+        f"{signal.verdict}: {num_teachers} teachers that agree are heard right with chance {signal.right:.3f}, "
+        f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.1%} of the coordinates"
     )

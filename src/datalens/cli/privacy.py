@@ -27,7 +27,7 @@ def privacy() -> None:
 
     \b
     datalens privacy cost --top-k 200 --noise-stddev 5000 --queries 1000 --delta 1e-5
-    datalens privacy plan --epsilon 1 --noise-stddev 5000 --num-teachers 4000
+    datalens privacy plan --epsilon 1 --num-steps 149
     datalens privacy plan --epsilon 1 --records 60000
     """
 

@@ -203,7 +203,7 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     if left > 0:
         output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")
     output.say(
-        f"signal: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
+        f"{signal.verdict}: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
         f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.0%}"
     )
 

@@ -150,3 +150,13 @@ def _check_target(epsilon: float, delta: float) -> None:
     check_delta(delta)
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"epsilon={epsilon!r} must be above 0 and finite: use a value such as 1")
+
+
+def tidy(stddev: float) -> float:
+    """Rounded up to four significant digits.
+
+    >>> tidy(4979.03)
+    4980.0
+    """
+    unit = 10.0 ** (math.floor(math.log10(stddev)) - 3)
+    return math.ceil(stddev / unit) * unit

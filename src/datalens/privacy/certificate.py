@@ -58,7 +58,7 @@ def build_certificate(
         "guarantee": guarantee,
         "spent": _spent(ledger, recorded[-1].authorisation, events),
         "mechanism": {**mechanism, "changed_on_resume": _changes(ledger)},
-        "noise": _noise(ledger, recorded[-1].authorisation, drawn, config),
+        "noise": {**_noise(drawn, config), "releases": _releases(ledger)},
         "assumed_public": _assumed_public(ledger, config),
         "not_covered": [
             *promises.NOT_COVERED,
@@ -128,6 +128,8 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
             raise LedgerError("more was released than was authorised: there is no guarantee to certify")
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved = spent, False
+    if promises.WEAK_ABOVE < promised < math.inf:
+        cautions.append(promises.WEAK_TEXT)
     plan = planned_events(ledger, first) if promised == first.guarantee() else ()
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)
@@ -162,9 +164,7 @@ def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ..
     }
 
 
-def _noise(
-    ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...], config: Mapping[str, Any]
-) -> dict[str, Any]:
+def _noise(events: tuple[Event, ...], config: Mapping[str, Any]) -> dict[str, Any]:
     insecure = config.get("config", {}).get("privacy", {}).get("insecure_seed") is not None
     gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
     draws = [event.coordinates * event.count for event in gaussian]
@@ -180,6 +180,31 @@ def _noise(
         * math.fsum(n * event.slack.eta for n, event in zip(draws, gaussian, strict=True)),
         "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, gaussian, strict=True)),
     }
+
+
+def _releases(ledger: Ledger) -> list[dict[str, Any]]:
+    """What was released, votes apart from scores, equal ones counted; of a tuning, by the best try."""
+    made = []
+    for line in ledger.lines:
+        if line.kind != LineKind.RELEASE:
+            continue
+        event = event_from_json(line.body["event"])
+        if isinstance(event, TuningEvent):
+            chosen = map(event_from_json, ledger.header.get("tuning", {}).get("chosen", ()))
+            made += zip(("votes", "score"), chosen, strict=False)
+        else:
+            made.append(("score" if "score" in (line.body.get("note") or {}) else "votes", event))
+    return [
+        {
+            "what": what,
+            "sensitivity": event.sensitivity,
+            "noise_stddev": event.noise_stddev,
+            "count": event.count,
+        }
+        for what in ("votes", "score")
+        for event in compact(event for kind, event in made if kind == what)
+        if isinstance(event, GaussianEvent)
+    ]
 
 
 def _drawn(events: Iterable[Event], ledger: Ledger) -> tuple[Event, ...]:

@@ -9,12 +9,14 @@ from typing import Any
 from datalens.privacy import promises
 from datalens.privacy.wording import rounded_up
 
+_BEYOND_WORDS = 25
+"""Epsilon from which e to the epsilon is written as a power: nobody reads so long a number."""
 _MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
 
 
 def data_card(certificate: Mapping[str, Any]) -> str:
     """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it."""
-    mechanism, public = certificate["mechanism"], certificate["assumed_public"]
+    public = certificate["assumed_public"]
     classes = [str(name) for name in public["classes"] or []]
     channels, height, width = public["image_shape"]
     parts = [
@@ -25,20 +27,8 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         "## What is promised",
         _promise(certificate),
         "## How it was made",
-        f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
-        f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only "
-        f"the sum of "
-        f"their votes was used, with random noise of {_list(_numbers(_vote_noises(certificate)))} "
-        f"votes on "
-        f"every pixel ({_list(certificate['noise']['kinds'])}; bits from the "
-        f"{certificate['noise']['source']}), {_times(certificate)} times. The generator "
-        f"learned from "
-        "those noisy sums and from nothing else; they are in `directions.bin`, so that anybody can train "
-        "it again.",
-        f"On an image a teacher has at most {mechanism.get('top_k')} votes; one person moves a sum, over the "
-        f"{mechanism.get('batch_size')} images of a step, by at most "
-        f"{max(certificate['noise']['sensitivities'], default=0):g}.",
-        *_tuning(certificate),
+        *_making(certificate),
+        *(_tuning(certificate) or _scores(certificate)),
         "## What was taken to be public",
         _bullets(
             [
@@ -98,7 +88,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         f"most "
         f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
         f"thinks it as "
-        f"likely as not that a person is among the records can be at most {_belief(epsilon):.1%} sure "
+        f"likely as not that a person is among the records can be {_belief(epsilon)} sure "
         f"after seeing "
         "all of it.",
         f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
@@ -122,20 +112,51 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     return "\n\n".join(lines)
 
 
-def _vote_noises(certificate: Mapping[str, Any]) -> list[float]:
-    """Noise on votes, at first and as changed on resume, where the mechanism says it: a score's is another thing."""
-    mechanism = certificate["mechanism"]
-    if "noise_stddev" not in mechanism:
-        return certificate["noise"]["stddevs"]
-    changed = (item["noise_stddev"] for item in mechanism["changed_on_resume"])
-    return sorted({mechanism["noise_stddev"], *changed})
+def _making(certificate: Mapping[str, Any]) -> list[str]:
+    """How often votes were asked for, with which noise, and what one person moves."""
+    mechanism, noise = certificate["mechanism"], certificate["noise"]
+    released = _released(certificate, "votes")
+    if not released:
+        return [
+            "Nothing has been released yet: training was stopped before its first step, so no teacher has "
+            "voted and the generator is as it was drawn at random. It has learned from no record."
+        ]
+    return [
+        f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
+        f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
+        f"of their votes was used, {_noisily(released, ' votes on every pixel')} "
+        f"({_list(noise['kinds'])}; bits from the {noise['source']}). The generator learned from those sums and "
+        "from nothing else; they are in `directions.bin`, so that anybody can train it again.",
+        f"On an image a teacher has at most {mechanism.get('top_k')} votes; one person moves a sum, over the "
+        f"{mechanism.get('batch_size')} images of a step, by at most "
+        f"{max(item['sensitivity'] for item in released):g}.",
+    ]
 
 
-def _times(certificate: Mapping[str, Any]) -> int:
-    """How often votes were asked for."""
-    return (
-        certificate["mechanism"]["num_steps"] if certificate["tuning"] else certificate["spent"]["releases"]
-    )
+def _scores(certificate: Mapping[str, Any]) -> list[str]:
+    """Charged counts of right predictions, apart from the training."""
+    released = _released(certificate, "score")
+    if not released:
+        return []
+    return [
+        "Apart from the training, a count of right predictions on people's records was released, "
+        f"{_noisily(released, '')}; one person moves it by at most "
+        f"{max(item['sensitivity'] for item in released):g}. It is in `scores.json`, and the epsilon above covers it."
+    ]
+
+
+def _released(certificate: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
+    return [item for item in certificate["noise"]["releases"] if item["what"] == what]
+
+
+def _noisily(released: list[Mapping[str, Any]], unit: str) -> str:
+    """Such as ``2 times with random noise of 25 votes on every pixel``."""
+    said = []
+    for item in released:
+        stddev, count = item["noise_stddev"], item["count"]
+        noise = f"with random noise of {stddev:g}{unit}" if stddev else "without noise"
+        said.append(f"{'once' if count == 1 else f'{count} times'} {noise}")
+    return " and ".join(said)
 
 
 def _tuning(certificate: Mapping[str, Any]) -> list[str]:
@@ -187,19 +208,25 @@ def _notion(guarantee: Mapping[str, Any]) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(min(epsilon, 700)):.3g}"
+    """e to the epsilon, never rounded down: ``7.39``, ``2,981``, ``e^50``."""
+    if epsilon > _BEYOND_WORDS:
+        return f"e^{_epsilon(epsilon)}"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor >= 100 else rounded_up(factor, 3)
 
 
-def _belief(epsilon: float) -> float:
-    return 1 / (1 + math.exp(-min(epsilon, 700)))
+def _belief(epsilon: float) -> str:
+    """How sure one may be at most, from even odds; rounded up, with digits enough not to read 100%."""
+    if epsilon > _BEYOND_WORDS:
+        return "all but completely"
+    doubt = 100 / (1 + math.exp(epsilon))
+    digits = max(1, -math.floor(math.log10(doubt)))
+    unit = 10**digits
+    return f"at most {100 - math.floor(doubt * unit) / unit:.{digits}f}%"
 
 
 def _epsilon(value: float | None) -> str:
     return "infinite" if value is None else rounded_up(value)
-
-
-def _numbers(values: list[float]) -> list[str]:
-    return [f"{value:g}" for value in values]
 
 
 def _list(words: list[str]) -> str:

@@ -65,6 +65,12 @@ RAISED_TEXT = (
     "the ceiling was raised after something had been released: the proof covers only a ceiling fixed beforehand, "
     "so the guarantee above is the sum of what the ledger allows and is not proved"
 )
+WEAK_ABOVE = 5.00001
+"""Epsilon from which a promise is called weak: 5, and a little more so that two ways of counting agree at 5."""
+WEAK_TEXT = (
+    "an epsilon above 5 is a weak promise: by itself it would let somebody become nearly sure whether a person is "
+    "among the records; a smaller one is better"
+)
 OF_PLAN = "of all that was planned beforehand"
 OF_SPENT = "of what was charged so far, which is less than what is authorised"
 """Of which releases the other accountants speak, where they are named beside the guarantee."""

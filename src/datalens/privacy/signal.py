@@ -20,6 +20,9 @@ e * phi(t) * sqrt(2 / Phi(-t)), largest at t = 0.612: 0.90 of what the uncut val
 LEAST_MARGIN = 0.05
 """Below this difference between right and wrong a plan is called hopeless."""
 
+GOOD_MARGIN = 0.3
+"""From this difference on the verdict is "signal", below it "some signal"."""
+
 
 @dataclass(frozen=True)
 class Signal:
@@ -48,7 +51,14 @@ class Signal:
         """Whether even unanimous teachers are hardly heard, so that a budget would be spent for nothing."""
         return self.margin < LEAST_MARGIN
 
-    def to_json(self) -> dict[str, float | bool]:
+    @property
+    def verdict(self) -> str:
+        """In a word or two: ``hopeless``, ``some signal`` or ``signal``."""
+        if self.is_hopeless:
+            return "hopeless"
+        return "some signal" if self.margin < GOOD_MARGIN else "signal"
+
+    def to_json(self) -> dict[str, float | bool | str]:
         """Plain values."""
         return {
             "right": self.right,
@@ -56,6 +66,7 @@ class Signal:
             "from_noise": self.from_noise,
             "margin": self.margin,
             "hopeless": self.is_hopeless,
+            "verdict": self.verdict,
         }
 
 

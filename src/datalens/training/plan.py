@@ -13,7 +13,7 @@ from datalens.errors import ConfigError
 from datalens.mechanisms.topagg import TopAgg
 from datalens.noise import make_noise
 from datalens.privacy.budget import Authorisation
-from datalens.privacy.calibration import max_releases, require_releases
+from datalens.privacy.calibration import max_releases, require_releases, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
@@ -26,7 +26,6 @@ from datalens.training.pricing import (
     least_noise,
     noise_limit,
     score_mechanism,
-    tidy,
     vote_threshold,
 )
 

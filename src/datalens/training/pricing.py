@@ -9,7 +9,7 @@ from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.noise import make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.calibration import epsilon_for
+from datalens.privacy.calibration import epsilon_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, times
 from datalens.privacy.sensitivity import topagg_sensitivity
 from datalens.privacy.signal import best_threshold, signal_of
@@ -183,13 +183,3 @@ def drowned(config: Config, dim: int) -> ConfigError:
         f"epsilon = {privacy.epsilon:g} leaves no signal of {voting.num_teachers} teachers in {steps} (even "
         f"where all of them agree, noise decides); use {remedy}"
     )
-
-
-def tidy(stddev: float) -> float:
-    """Rounded up to four significant digits.
-
-    >>> tidy(4979.03)
-    4980.0
-    """
-    unit = 10.0 ** (math.floor(math.log10(stddev)) - 3)
-    return math.ceil(stddev / unit) * unit
