@@ -65,7 +65,7 @@ def test_a_resumed_run_goes_on_charging_it(tmp_path: Path) -> None:
     resume(tmp_path / "run")
     assert describe_dataset_budget(file)["runs"][0]["releases"] == 4
     file.unlink()
-    with pytest.raises(RunError, match="cannot be opened"):
+    with pytest.raises(RunError, match="no such budget file"):
         resume(tmp_path / "run")
 
 

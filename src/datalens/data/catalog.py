@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -211,9 +212,20 @@ def _kind_of(source: str | os.PathLike[str]) -> tuple[Literal["named", "folder",
         raise DataError(
             f"{text}: is neither a folder nor an .npz file; give one of these, or {_known_names()}"
         )
+    near = difflib.get_close_matches(text.rstrip("/"), [*PUBLISHED, SHAPES, *_beside(path)], 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
     raise DataError(
-        f"{text!r}: no source of that name; give {_known_names()}, an image folder, or an .npz file"
+        f"{text!r}: no source of that name and no such folder; {hint}give {_known_names()}, an image folder, or an "
+        ".npz file"
     )
+
+
+def _beside(path: Path) -> list[str]:
+    """Folders that stand where the missing one was looked for, as they would have been typed."""
+    try:
+        return [str(item) for item in path.parent.iterdir() if item.is_dir()]
+    except OSError:
+        return []
 
 
 def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object) -> None:

@@ -97,7 +97,7 @@ def load_folder(
     if damaged and not skip_damaged:
         raise DataError(
             f"{folder}: {len(damaged)} of {len(files)} files can't be used: {_list(damaged)}; "
-            "mend or remove them, or ask for skip_damaged"
+            "mend or remove them, or leave them out with --skip-damaged (skip_damaged=True)"
         )
     whole = [file for file in files if file.problem is None]
     if not whole:
@@ -146,7 +146,9 @@ def _read_all(
         array = _read_image(path, size, channels)
         if arrays and array.shape != arrays[0].shape:
             (c, h, w), (c0, h0, w0) = array.shape, arrays[0].shape
-            remedy = "declare channels" if c != c0 else "declare image_size to scale all images"
+            remedy = "make all grey or colour with --channels 1 or 3 (channels=1)"
+            if c == c0:
+                remedy = f"scale all images with --image-size {h0}x{w0} (image_size=({h0}, {w0}))"
             raise DataError(f"{path}: is {w}x{h}, {c} channels, but {paths[0]} is {w0}x{h0}, {c0}; {remedy}")
         arrays.append(array)
     return np.stack(arrays)

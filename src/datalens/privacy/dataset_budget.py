@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalens.errors import BudgetError, ConfigError, LedgerError
+from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget, authorisations
 from datalens.privacy.certificate import reasons_against
@@ -59,9 +59,10 @@ class DatasetBudget:
         spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
         room = self.budget.remaining_releases(event)
         if room < count:
+            remedy = "fewer or noisier ones" if room > 0 else "noisier ones, with a smaller epsilon"
             raise BudgetError(
                 f"the budget of {self.data_name!r} has room for {room} of {count} releases (epsilon "
-                f"{rounded_up(spent)} of {ceiling:g} is spent): plan fewer or noisier ones"
+                f"{rounded_up(spent)} of {ceiling:g} is spent): plan {remedy}"
             )
         planned = (*self.budget.ledger.events(), times(event, count), *others)
         authorisation = self.budget.authorisation
@@ -140,6 +141,8 @@ def create_dataset_budget(
         "data_name": data_name,
         "authorisation": authorisation.to_json(),
     }
+    if path.exists():
+        raise RunError(f"{path}: exists already; choose another file, or go on with that budget")
     Ledger.create(path, header).close()
 
 
@@ -155,6 +158,10 @@ def open_dataset_budget(path: Path, data_name: str | None = None) -> DatasetBudg
         LedgerError: damaged, or not such a file.
         ConfigError: it is another data set's.
     """
+    if not path.exists():
+        raise RunError(
+            f"{path}: no such budget file; make one with `datalens budget create`, or correct the path"
+        )
     ledger = Ledger.open(path)
     try:
         name = _name(ledger, path)

@@ -17,6 +17,7 @@ from datalens.privacy.calibration import max_releases, require_releases, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
+from datalens.teachers.partition import check_sizes
 from datalens.training.config import Config
 from datalens.training.pricing import (
     cost,
@@ -81,6 +82,7 @@ def check_plan(
     dim = math.prod(image_shape)
     _check_top_k(config, dim)
     voting, privacy = config.voting, config.privacy
+    check_sizes(num_records, voting.num_teachers, voting.shard_size or 1)
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
     if signal_matters and noise_is_free and not is_heard(config, least_noise(config, dim)):
         raise drowned(config, dim)
