@@ -46,8 +46,8 @@ def test_a_damaged_file_names_the_option(call, scans, tmp_path) -> None:
     assert answer.status == 2 and "--skip-damaged" in answer.complaint
 
 
-def test_a_mistyped_budget_file_is_called_one(call, scans, tmp_path) -> None:
-    words = ("train", scans, "--out", tmp_path / "run", *DECLARED, "--num-teachers", 10)
+def test_a_mistyped_budget_file_is_called_one(call, tmp_path) -> None:
+    words = ("train", "shapes", "--out", tmp_path / "run", "--num-teachers", 200, "--num-steps", 1)
     answer = call(*words, "--budget-file", tmp_path / "clinc.budget")
     assert answer.status == 2
     assert "no such budget file" in answer.complaint and "datalens budget create" in answer.complaint
