@@ -16,6 +16,8 @@ REGISTRY = re.compile(rf"({'|'.join(name.replace(' ', '') for name in _HALVES)})
 MACHINE = re.compile(r"(?<![\w.$}{~*])/(work|tmp|home|root|mnt|Users|var/tmp)/[\w.]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|file)://([^\s/\"'<>)\]]+)")
 
+VOCABULARY = re.compile(r"\.svg: http://(www\.w3\.org|purl\.org|creativecommons\.org)$")
+
 
 def texts() -> Iterator[tuple[str, str]]:
     """(name, text) of every file that is ours; this one holds the patterns and is left out."""
@@ -51,7 +53,9 @@ def test_no_path_of_a_machine() -> None:
 
 
 def test_addresses_are_few_and_known() -> None:
-    assert offences(ADDRESS, frozenset(KNOWN_HOSTS)) == []
+    """In drawn figures addresses only name the vocabularies of the format."""
+    found = offences(ADDRESS, frozenset(KNOWN_HOSTS))
+    assert [line for line in found if not VOCABULARY.search(line)] == []
 
 
 @pytest.mark.parametrize(

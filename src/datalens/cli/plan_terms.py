@@ -55,6 +55,7 @@ class Terms:
 
     @property
     def target(self) -> tuple[float, float, AccountantKind]:
+        """What must not be overspent, and how it is counted."""
         return self.epsilon, self.delta, self.accountant
 
 
