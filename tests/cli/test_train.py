@@ -133,7 +133,8 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--delta", "1"], "--delta: 1 is out of range"),
         (["--delta", "nan"], "--delta: 'nan' is not a number"),
         (["--num-teachers", "0"], "--num-teachers: 0 is too small"),
-        (["--num-teachers", "5000"], "5000"),
+        (["--num-teachers", "5000"], "--num-teachers 5000 (voting.num_teachers): each needs one of 4000"),
+        (["--num-teachers", "5000"], "use about 266, so that each has 15"),
         (["--num-teachers", "2", "--epsilon", "0.1"], "leaves no signal"),
         (["--top-k", "257"], "256 coordinates"),
         (["--batch-size", "1"], "--batch-size: 1 is too small"),
@@ -148,7 +149,7 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--config", "none.toml"], "none.toml: no such file"),
         (["--device", "abacus"], "--device abacus: cannot be used here"),
         (["--device", "meta"], "--device meta: cannot be used here"),
-        (["--num-records", "10"], "10"),
+        (["--num-records", "10"], "--num-records 10 (privacy.num_records): the data hold"),
         (["--value-range", "0..1"], "has no use for it"),
         (["--image-size", "0"], "is not a size"),
         (["--json", "no/such.json"], "make it first"),
@@ -157,7 +158,9 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
 )
 def test_mistakes_leave_nothing(call, tmp_path, monkeypatch, words, said) -> None:
     monkeypatch.chdir(tmp_path)
-    assert said in call("train", "shapes", "--out", "run", *words).complaint
+    answer = call("train", "shapes", "--out", "run", *words)
+    assert said in answer.complaint
+    assert answer.out == ""  # no plan is announced that cannot be begun
     assert list(tmp_path.iterdir()) == []
 
 
