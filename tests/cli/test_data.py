@@ -92,7 +92,7 @@ def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
 def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
     assert call("data", "check", "shapes").status == 0
     np.savez(tmp_path / "f.npz", x=np.zeros((2, 3, 3)), y=np.arange(2))
-    assert "declare them by --value-range 0..1" in call("data", "check", tmp_path / "f.npz").complaint
+    assert "give --value-range" in call("data", "check", tmp_path / "f.npz").complaint
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
     (tmp_path / "g.npz").write_bytes(b"PK")
     assert "g.npz" in call("data", "check", tmp_path / "g.npz").complaint

@@ -143,12 +143,15 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
     from datalens.data import load
+    from datalens.privacy.dataset_budget import require_budget_file
     from datalens.training.repeats import note_of_repeats
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
     if config is not None:
         require_device(config.performance.device)
+    if options["budget_file"] is not None:
+        require_budget_file(Path(options["budget_file"]))
     data = load(source, split="train", **data_settings(options))
     for note in data.notes:
         output.warn(note)

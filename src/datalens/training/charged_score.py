@@ -28,7 +28,7 @@ from datalens.training.plan import score_mechanism
 from datalens.training.private_files import Secrets
 from datalens.training.release import certify
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import close_shared_budget, marks_of, open_shared_budget
+from datalens.training.shared_budget import close_shared_budget, marks_of, open_charged_budget
 from datalens.training.tuned import refuse_tuned
 
 MOST_RECORDS = 2**53
@@ -152,13 +152,7 @@ def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBud
         path = Secrets.read(folder.secrets).budget_file
     if path is None:
         raise RunError(f"{folder.root}: is charged to a data set's budget; give --budget-file")
-    shared = open_shared_budget(path, str(terms["data_name"]))
-    try:
-        shared.require_run(ledger, terms)
-    except BaseException:
-        shared.close()
-        raise
-    return shared
+    return open_charged_budget(path, ledger)
 
 
 def _scores(folder: RunFolder) -> list[Any]:

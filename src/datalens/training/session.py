@@ -46,7 +46,7 @@ from datalens.training.shared_budget import (
     close_shared_budget,
     marks_of,
     note_budget_head,
-    open_shared_budget,
+    open_charged_budget,
 )
 from datalens.training.terms import (
     ledger_header,
@@ -212,8 +212,7 @@ class Session:
             check_header(ledger, facts, partition)
             check_heads(ledger, folder)
             if kept.budget_file is not None:
-                shared = open_shared_budget(kept.budget_file)
-                shared.require_run(ledger, ledger.header.get("dataset_budget"))
+                shared = open_charged_budget(kept.budget_file, ledger)
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
             session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes)
