@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -280,6 +281,13 @@ def test_a_purged_run_that_was_scored_since_still_cannot_go_on(call, trained, tm
     assert scored.status == 0, scored.err
     assert (run / "private").is_dir()
     assert "its private side is gone" in call("train", "shapes", "--resume", run).complaint
+
+
+def test_a_purge_without_a_terminal_needs_yes(call, trained, tmp_path, monkeypatch) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert "give --yes" in call("purge", run).complaint
+    assert (run / "private").is_dir()
 
 
 def test_ones_own_data_may_be_declared_public(call, own_data, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -32,6 +33,8 @@ def purge(run: str, yes: bool, quiet: bool, json_target: str | None) -> None:
     folder = RunFolder.open(Path(run))
     there = folder.private.exists()
     if there and not yes:
+        if not sys.stdin.isatty():
+            raise RunError(f"{run}: nothing was removed; there is no terminal to ask on, so give --yes")
         finished = "" if folder.generator.is_file() else "; it has no generator yet"
         if not click.confirm(f"remove {folder.private} for good{finished}?", err=True):
             raise RunError(f"{run}: nothing was removed; answer y, or give --yes")
