@@ -192,6 +192,15 @@ def test_a_closed_folder_is_refused(call, tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_data_are_read(call, tmp_path, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("datalens.cli.output.tempfile.mkdtemp", full)
+    complaint = call("train", tmp_path / "no-such.npz", "--out", tmp_path / "x" / "run").complaint
+    assert "cannot be made (No space left on device); choose another place" in complaint
+
+
 def test_resume_refuses_what_it_cannot_use(call, tmp_path, trained) -> None:
     assert "holds no run" in call("train", "shapes", "--resume", tmp_path).complaint
     assert "leave it out" in call("train", "shapes", "--resume", trained, "--num-teachers", 3).complaint

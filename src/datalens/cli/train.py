@@ -22,11 +22,11 @@ from datalens.cli.options import (
     public_option,
     quiet_option,
 )
-from datalens.cli.output import Output, check_parent
+from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
 from datalens.cli.stopping import StopRequest
-from datalens.errors import ConfigError, PrivacyWarning, RunError
+from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 
@@ -133,7 +133,7 @@ def train(source: str, **options: Any) -> int:
                 "--out is missing: give a new folder for the run (or --resume and a run's folder)"
             )
         run = Path(options["out"])
-        _require_new(run)
+        check_new_run(run)
     model, stop = _work(source, run, options, output)
     _report(model, run, source, options, output, stop, time.monotonic() - started)
     return stop.exit_status if stop.was_obeyed else 0
@@ -277,15 +277,6 @@ def _refuse_settings(options: dict[str, Any]) -> None:
         if is_given(options[name]) and name not in CHANGEABLE:
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
-
-
-def _require_new(run: Path) -> None:
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise RunError(f"--out {run}: exists already; choose another, or go on with that run by --resume")
-    above = run
-    while not above.parent.exists():
-        above = above.parent
-    check_parent(above, "--out")
 
 
 def require_device(name: str) -> None:
