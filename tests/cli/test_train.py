@@ -109,6 +109,18 @@ def test_a_class_list_that_nobody_declared_is_refused_before_training(call, own_
     assert call(*run[:2], "--resume", tmp_path / "run").status == 0
 
 
+def test_a_resumed_run_uses_its_own_class_list(call, own_data, tmp_path) -> None:
+    run = tmp_path / "run"
+    small = ("--num-teachers", 20, "--top-k", 5, "--num-steps", 2, "--batch-size", 4, "--epsilon", 30)
+    made = call("train", own_data, "--out", run, *small, "--num-records", 130, "--classes", "a,b,c")
+    assert made.status == 0, made.err
+    more = call("train", own_data, "--resume", run, "--epsilon", 40, "--num-steps", 3)
+    assert more.status == 0, more.err
+    assert "class list" not in more.err
+    swapped = ("--classes", "b,a,c", "--epsilon", 50, "--num-steps", 4)
+    assert "in the order a,b,c, not b,a,c" in call("train", own_data, "--resume", run, *swapped).complaint
+
+
 def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
     answer = call("train", "shapes", "--out", tmp_path / "r", *TINY, "--delta", "1e-3", "--quiet")
     assert answer.status == 0
@@ -211,6 +223,8 @@ def test_a_finished_run_goes_on_with_more_epsilon(call, trained, tmp_path) -> No
     run = Path(shutil.copytree(trained, tmp_path / "run"))
     done = call("train", "shapes", "--resume", run, "--json", "-")
     assert json.loads(done.out)["steps"] == 3
+    assert "already finished, nothing to do" in done.err
+    assert call("train", "no-longer-there.npz", "--resume", run).status == 0  # no data are read
     for words, said in (
         (["--epsilon", "nan"], "--epsilon nan: must be above 0"),
         (["--epsilon", "1"], "epsilon"),
@@ -279,7 +293,7 @@ def test_ctrl_c_saves_and_resume_finishes(call, tmp_path) -> None:
 def test_a_run_resumed_with_other_data_is_refused(call, trained) -> None:
     assert (
         "not the data of this run"
-        in call("train", "shapes", "--image-size", 20, "--resume", trained).complaint
+        in call("train", "shapes", "--image-size", 20, "--resume", trained, "--epsilon", 12).complaint
     )
 
 

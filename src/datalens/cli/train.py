@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 import warnings
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.judged import is_named
 from datalens.cli.options import (
     data_options,
     data_settings,
     data_words,
-    is_given,
     json_option,
     public_option,
     quiet_option,
@@ -25,6 +24,7 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.resuming import changes, declared_classes, finished_run, require_resumable
 from datalens.cli.stopping import StopRequest
 from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
@@ -119,14 +119,15 @@ def train(source: str, **options: Any) -> int:
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
     if options["resume"] is not None:
-        from datalens.training.private_files import require_private
-        from datalens.training.run_folder import RunFolder
-        from datalens.training.tuned import refuse_tuned
-
-        _refuse_settings(options)
         run = Path(options["resume"])
-        refuse_tuned(RunFolder.open(run), "go on")
-        require_private(RunFolder.open(run))
+        require_resumable(run, options)
+        done = finished_run(run, options)
+        if done is not None:
+            output.say(
+                f"{run}: already finished, nothing to do (a larger --epsilon or --num-steps takes more steps)"
+            )
+            _report(done, run, source, options, output, StopRequest(), time.monotonic() - started)
+            return 0
     else:
         if options["out"] is None:
             raise ConfigError(
@@ -152,7 +153,10 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
         require_device(config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
-    data = load(source, split="train", **data_settings(options))
+    settings = data_settings(options)
+    if config is None and not is_named(source) and (classes := declared_classes(run)) is not None:
+        settings.setdefault("classes", classes)
+    data = load(source, split="train", **settings)
     for note in data.notes:
         output.warn(note)
     if config is not None:
@@ -165,8 +169,9 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         try:
             if config is None:
-                changes = _changes(options)
-                return DataLens.resume(run, data, changes=changes, tell=progress.tell, stop=stop), stop
+                return DataLens.resume(
+                    run, data, changes=changes(options), tell=progress.tell, stop=stop
+                ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
             return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
         except KeyboardInterrupt:
@@ -257,26 +262,6 @@ def _report(
 def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
     words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
     return f"resume with: {shlex.join(words)}"
-
-
-def _changes(options: dict[str, Any]) -> dict[str, Any]:
-    """What a resumed run is asked to change."""
-    from datalens.training.changes import CHANGEABLE
-
-    return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
-
-
-def _refuse_settings(options: dict[str, Any]) -> None:
-    from datalens.cli.settings import SETTING_OF_OPTION
-    from datalens.training.changes import CHANGEABLE
-
-    epsilon = options["epsilon"]
-    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
-        raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
-    for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
-        if is_given(options[name]) and name not in CHANGEABLE:
-            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
-            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
 
 
 def require_device(name: str) -> None:

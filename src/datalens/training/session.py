@@ -85,7 +85,9 @@ class Session:
         self.facts = facts
         self.folder = folder
         privacy = facts.config.privacy
-        of_classes = note_of_classes(data, is_declared=privacy.labels_are_public)
+        of_classes = note_of_classes(
+            data, is_declared=privacy.labels_are_public or not facts.classes_from_data
+        )
         self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
@@ -202,6 +204,11 @@ class Session:
         refuse_tuned(folder, "go on")
         require_private(folder)
         kept = Secrets.read(folder.secrets)
+        if data.classes != facts.classes and sorted(data.classes) == sorted(facts.classes):
+            raise RunError(
+                f"{root}: the run's classes are in the order {','.join(facts.classes)}, not "
+                f"{','.join(data.classes)}; give them in its order (--classes; classes=[...] in Python)"
+            )
         if kept.fingerprint != fingerprint(data):
             raise RunError(f"{root}: these are not the data of this run; resume with the same data")
         partition = load_partition(folder.partition)
