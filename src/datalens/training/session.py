@@ -21,7 +21,7 @@ from datalens.randomness import Streams
 from datalens.student.update import Student
 from datalens.teachers.ensemble import Diagnostics
 from datalens.teachers.partition import Partition
-from datalens.training.agreement import check_header, check_heads, check_records
+from datalens.training.agreement import check_class_order, check_header, check_heads, check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
 from datalens.training.assembly import draw_run, make_teachers, noise_for_step
 from datalens.training.changes import change_terms
@@ -204,11 +204,7 @@ class Session:
         refuse_tuned(folder, "go on")
         require_private(folder)
         kept = Secrets.read(folder.secrets)
-        if data.classes != facts.classes and sorted(data.classes) == sorted(facts.classes):
-            raise RunError(
-                f"{root}: the run's classes are in the order {','.join(facts.classes)}, not "
-                f"{','.join(data.classes)}; give them in its order (--classes; classes=[...] in Python)"
-            )
+        check_class_order(data.classes, facts, root)
         if kept.fingerprint != fingerprint(data):
             raise RunError(f"{root}: these are not the data of this run; resume with the same data")
         partition = load_partition(folder.partition)
