@@ -80,20 +80,23 @@ class DatasetBudget:
         """The epsilon of a run that still fits, as a remedy: found for as many releases with more noise."""
         authorisation, charged = self.budget.authorisation, self.budget.ledger.events()
         accountant, ceiling = Accountant(authorisation.accountant), self.budget.authorised_epsilon()
+        nothing = "nothing is left for such a run; spend no more on these data"
+        if not isinstance(event, GaussianEvent):
+            return "plan fewer or noisier ones"
 
-        def price(noise: float, *before: Event) -> float:
+        def price(noise: float, *before: Event, event: GaussianEvent = event) -> float:
             noisier = replace(event, noise_stddev=noise * event.noise_stddev)
             return accountant.epsilon((*before, times(noisier, count), *others), authorisation.delta)
 
-        if not isinstance(event, GaussianEvent) or not price(_MOST_NOISE, *charged) <= ceiling:
-            return "nothing is left for such a run; spend no more on these data"
+        if not price(_MOST_NOISE, *charged) <= ceiling:
+            return nothing
         low, high = 0.0, math.log(_MOST_NOISE)
         while high - low > 1e-4:
             middle = (low + high) / 2
             low, high = (low, middle) if price(math.exp(middle), *charged) <= ceiling else (middle, high)
         fits = math.floor(1000 * price(math.exp(high))) / 1000
         if fits == 0:
-            return "nothing is left for such a run; spend no more on these data"
+            return nothing
         return f"a run of --epsilon {fits:g} (at delta {authorisation.delta:g}) still fits"
 
     @property
