@@ -58,7 +58,8 @@ def test_a_budget_is_not_made_over_another(call, tmp_path) -> None:
     words = ("budget", "create", tmp_path / "a.budget", "--data-name", "a", "--epsilon", 1)
     assert call(*words).status == 0
     answer = call(*words)
-    assert answer.status == 2 and "a file of that name exists" in answer.complaint and "resume" not in answer.complaint
+    assert answer.status == 2
+    assert "a file of that name exists" in answer.complaint and "resume" not in answer.complaint
 
 
 def test_purging_asks_nobody_who_is_not_there(call, tmp_path) -> None:
