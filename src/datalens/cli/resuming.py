@@ -35,6 +35,7 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
         LedgerError: its ledger is damaged, or has lost lines.
     """
     from datalens.cli.fitness import steps_charged, steps_planned
+    from datalens.privacy.data_card import data_card
     from datalens.training.agreement import check_heads
     from datalens.training.files import read_json
     from datalens.training.run_folder import RunFolder
@@ -47,8 +48,11 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     check_heads(model.ledger, folder)
     if model.ledger.was_cut_off or steps_charged(model) < steps_planned(model):
         return None
-    certified = read_json(folder.certificate).get("ledger", {}).get("head")
-    return model if certified == model.ledger.head[1] else None
+    certificate = read_json(folder.certificate)
+    if certificate.get("ledger", {}).get("head") != model.ledger.head[1]:
+        return None
+    page = folder.data_card.read_text() if folder.data_card.is_file() else ""
+    return model if page == data_card(certificate) else None  # the page is written last
 
 
 def declared_classes(run: Path) -> tuple[str, ...] | None:
