@@ -68,13 +68,31 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     assert answer.status == 0
     assert "4 images of 1x4x4, 2 classes, 3 exact repeats" in answer.out
     (tmp_path / "pets" / "cat" / "bad.png").write_bytes(b"no")
-    assert "1 of 5 files" in call("data", "check", tmp_path / "pets").complaint
+    complaint = call("data", "check", tmp_path / "pets").complaint
+    assert "1 of 5 files" in complaint
+    assert "--skip-damaged" in complaint
+    assert "fetch" not in complaint
+    skipped = call("data", "check", tmp_path / "pets", "--skip-damaged")
+    assert skipped.status == 0
+    assert "1 of 5 files are left out as damaged, the first cat/bad.png" in skipped.err
+    assert "4 images of 1x4x4" in skipped.out
+
+
+def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
+    (tmp_path / "scans").mkdir()
+    (tmp_path / "faces.npz").write_bytes(b"")
+    complaint = call("data", "check", f"{tmp_path}/scan/").complaint
+    assert "no such folder" in complaint
+    assert f"did you mean '{tmp_path}/scans'?" in complaint
+    assert "faces.npz" in call("data", "check", tmp_path / "face.npz").complaint
+    assert "did you mean 'mnist'?" in call("data", "check", "minst").complaint
+    assert "did you mean" not in call("data", "check", tmp_path / "deep" / "er").complaint
 
 
 def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
     assert call("data", "check", "shapes").status == 0
     np.savez(tmp_path / "f.npz", x=np.zeros((2, 3, 3)), y=np.arange(2))
-    assert "declare value_range" in call("data", "check", tmp_path / "f.npz").complaint
+    assert "give --value-range" in call("data", "check", tmp_path / "f.npz").complaint
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
     (tmp_path / "g.npz").write_bytes(b"PK")
     assert "g.npz" in call("data", "check", tmp_path / "g.npz").complaint

@@ -90,6 +90,9 @@ def test_charge_on_peoples_data_is_noisy_and_its_count_of_tests_is_kept(call, qu
     assert released["noise_stddev"] == 50
     assert released["num_test"] is None
     assert "with noise of 50, charged" in answer.err
+    again = call("evaluate", run, "--data", own, *FAST, "--charge").complaint
+    assert "was released already" in again
+    assert str(run / "release" / "scores.json") in again
 
 
 def test_ones_own_test_images(call, run, tmp_path) -> None:

@@ -168,13 +168,13 @@ def test_case_r57_declared_ranges_give_the_same_scores_and_undeclared_ones_are_r
     for form, declared in ((unit, "0..1"), (unit * 2 - 1, "-1..1"), (images.astype(np.float32), "0..255")):
         file = saved(tmp_path / "form.npz", form, labels)
         assert report(file, *SCORES, "--samples-range", declared) == expected
-        assert "declare value_range" in call("evaluate", file, "--data", real, *SCORES).complaint
+        assert "--samples-range" in call("evaluate", file, "--data", real, *SCORES).complaint
     ink = images > 127
     inked = report(saved(tmp_path / "form.npz", ink, labels), *SCORES)
     assert inked == report(saved(tmp_path / "form.npz", ink.astype(np.uint8) * 255, labels), *SCORES)
     mixed = saved(tmp_path / "mixed.npz", np.concatenate([unit, images]), np.concatenate([labels, labels]))
     words = ("--data", real, *SCORES, "--samples-range", "0..1")
-    assert "outside the declared value_range" in call("evaluate", mixed, *words).complaint
+    assert "outside the declared range" in call("evaluate", mixed, *words).complaint
 
 
 @pytest.mark.parametrize("num", [1, 5])

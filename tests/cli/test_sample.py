@@ -54,6 +54,16 @@ def test_folder_is_read_back_and_replaced_on_request(call, trained, tmp_path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["shapes"]
 
 
+def test_only_the_classes_that_were_asked_for_get_a_folder(call, trained, tmp_path) -> None:
+    answer = call("sample", trained, "-n", 3, "--labels", "cross", "--out", tmp_path / "s")
+    assert "3 images of 1 class in" in answer.out
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["cross"]
+    assert (
+        "3 images of 2 classes in"
+        in call("sample", trained, "-n", 3, "--labels", "cross,disc", "--out", tmp_path / "two").out
+    )
+
+
 def test_release_alone_is_enough(call, trained, tmp_path) -> None:
     shutil.copytree(trained / "release", tmp_path / "run" / "release")
     assert call("sample", tmp_path / "run", "-n", 2, "--out", tmp_path / "s.npz").status == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -114,6 +115,18 @@ def test_a_class_list_that_nobody_declared_is_refused_before_training(call, own_
     assert call(*run[:2], "--resume", tmp_path / "run").status == 0
 
 
+def test_a_resumed_run_uses_its_own_class_list(call, own_data, tmp_path) -> None:
+    run = tmp_path / "run"
+    small = ("--num-teachers", 20, "--top-k", 5, "--num-steps", 2, "--batch-size", 4, "--epsilon", 30)
+    made = call("train", own_data, "--out", run, *small, "--num-records", 130, "--classes", "a,b,c")
+    assert made.status == 0, made.err
+    more = call("train", own_data, "--resume", run, "--epsilon", 40, "--num-steps", 3)
+    assert more.status == 0, more.err
+    assert "class list" not in more.err
+    swapped = ("--classes", "b,a,c", "--epsilon", 50, "--num-steps", 4)
+    assert "in the order a,b,c, not b,a,c" in call("train", own_data, "--resume", run, *swapped).complaint
+
+
 def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
     answer = call("train", "shapes", "--out", tmp_path / "r", *TINY, "--delta", "1e-3", "--quiet")
     assert answer.status == 0
@@ -139,7 +152,8 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--delta", "1"], "--delta: 1 is out of range"),
         (["--delta", "nan"], "--delta: 'nan' is not a number"),
         (["--num-teachers", "0"], "--num-teachers: 0 is too small"),
-        (["--num-teachers", "5000"], "5000"),
+        (["--num-teachers", "5000"], "--num-teachers 5000 (voting.num_teachers): each needs one of 4000"),
+        (["--num-teachers", "5000"], "use about 266, so that each has 15"),
         (["--num-teachers", "2", "--epsilon", "0.1"], "leaves no signal"),
         (["--top-k", "257"], "256 coordinates"),
         (["--batch-size", "1"], "--batch-size: 1 is too small"),
@@ -154,7 +168,7 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--config", "none.toml"], "none.toml: no such file"),
         (["--device", "abacus"], "--device abacus: cannot be used here"),
         (["--device", "meta"], "--device meta: cannot be used here"),
-        (["--num-records", "10"], "10"),
+        (["--num-records", "10"], "--num-records 10 (privacy.num_records): the data hold"),
         (["--value-range", "0..1"], "has no use for it"),
         (["--image-size", "0"], "is not a size"),
         (["--json", "no/such.json"], "make it first"),
@@ -163,7 +177,9 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
 )
 def test_mistakes_leave_nothing(call, tmp_path, monkeypatch, words, said) -> None:
     monkeypatch.chdir(tmp_path)
-    assert said in call("train", "shapes", "--out", "run", *words).complaint
+    answer = call("train", "shapes", "--out", "run", *words)
+    assert said in answer.complaint
+    assert answer.out == ""  # no plan is announced that cannot be begun
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,6 +210,15 @@ def test_a_closed_folder_is_refused(call, tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_data_are_read(call, tmp_path, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("datalens.cli.output.tempfile.mkdtemp", full)
+    complaint = call("train", tmp_path / "no-such.npz", "--out", tmp_path / "x" / "run").complaint
+    assert "cannot be made (No space left on device); choose another place" in complaint
+
+
 def test_resume_refuses_what_it_cannot_use(call, tmp_path, trained) -> None:
     assert "holds no run" in call("train", "shapes", "--resume", tmp_path).complaint
     assert "leave it out" in call("train", "shapes", "--resume", trained, "--num-teachers", 3).complaint
@@ -204,6 +229,8 @@ def test_a_finished_run_goes_on_with_more_epsilon(call, trained, tmp_path) -> No
     run = Path(shutil.copytree(trained, tmp_path / "run"))
     done = call("train", "shapes", "--resume", run, "--json", "-")
     assert json.loads(done.out)["steps"] == 3
+    assert "already finished, nothing to do" in done.err
+    assert call("train", "no-longer-there.npz", "--resume", run).status == 0  # no data are read
     for words, said in (
         (["--epsilon", "nan"], "--epsilon nan: must be above 0"),
         (["--epsilon", "1"], "epsilon"),
@@ -272,7 +299,7 @@ def test_ctrl_c_saves_and_resume_finishes(call, tmp_path) -> None:
 def test_a_run_resumed_with_other_data_is_refused(call, trained) -> None:
     assert (
         "not the data of this run"
-        in call("train", "shapes", "--image-size", 20, "--resume", trained).complaint
+        in call("train", "shapes", "--image-size", 20, "--resume", trained, "--epsilon", 12).complaint
     )
 
 
@@ -283,6 +310,13 @@ def test_a_purged_run_that_was_scored_since_still_cannot_go_on(call, trained, tm
     assert scored.status == 0, scored.err
     assert (run / "private").is_dir()
     assert "its private side is gone" in call("train", "shapes", "--resume", run).complaint
+
+
+def test_a_purge_without_a_terminal_needs_yes(call, trained, tmp_path, monkeypatch) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert "give --yes" in call("purge", run).complaint
+    assert (run / "private").is_dir()
 
 
 def test_ones_own_data_may_be_declared_public(call, own_data, tmp_path) -> None:

@@ -45,7 +45,7 @@ def test_nearest_class_mean_does_much_better_than_chance() -> None:
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match="num_records is 0"):
         draw_shapes(0)
-    with pytest.raises(ConfigError, match="image_size is 5"):
+    with pytest.raises(ConfigError, match="--image-size 5"):
         draw_shapes(4, image_size=5)
     with pytest.raises(ConfigError, match="16x20"):
         load("shapes", image_size=(16, 20))

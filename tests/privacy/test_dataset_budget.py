@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,13 @@ from small_runs import resume, small_config, small_data, stop_after
 from datalens import DataLens
 from datalens.audit.verify import verify_run
 from datalens.errors import BudgetError, ConfigError, DataLensError, LedgerError, RunError
+from datalens.privacy.accountant import Accountant
 from datalens.privacy.dataset_budget import (
     create_dataset_budget,
     describe_dataset_budget,
     open_dataset_budget,
 )
+from datalens.privacy.events import GaussianEvent
 from datalens.privacy.ledger import Ledger
 from datalens.training.charged_score import charge_score
 from datalens.training.heads import heads_file
@@ -65,7 +69,7 @@ def test_a_resumed_run_goes_on_charging_it(tmp_path: Path) -> None:
     resume(tmp_path / "run")
     assert describe_dataset_budget(file)["runs"][0]["releases"] == 4
     file.unlink()
-    with pytest.raises(RunError, match="no such budget file"):
+    with pytest.raises(RunError, match="charged to this budget file, which is not there; restore it"):
         resume(tmp_path / "run")
 
 
@@ -103,10 +107,12 @@ def test_names_and_files_are_checked(tmp_path: Path) -> None:
     create_dataset_budget(file, "clinic", 3.0, 1e-5)
     with pytest.raises(ConfigError, match="budget of 'clinic', not of 'school'"):
         _fit(tmp_path / "run", file, data_name="school")
-    with pytest.raises(RunError, match="exists"):
+    with pytest.raises(RunError, match="exists; see what it allows with `datalens budget show`"):
         create_dataset_budget(file, "clinic", 3.0, 1e-5)
     with pytest.raises(ConfigError, match="name is empty"):
         create_dataset_budget(tmp_path / "c", " ", 3.0, 1e-5)
+    with pytest.raises(RunError, match=r"no such budget file.*datalens budget create"):
+        _fit(tmp_path / "run", tmp_path / "none")
     Ledger.create(tmp_path / "other", {"x": 1}).close()
     with pytest.raises(LedgerError, match="is not a data set's budget"):
         open_dataset_budget(tmp_path / "other")
@@ -208,3 +214,28 @@ def test_another_budget_in_its_place_is_another_budget(tmp_path: Path) -> None:
     create_dataset_budget(file, "school", 3.0, 1e-5)
     _fit(tmp_path / "second", file)
     assert describe_dataset_budget(file)["data_name"] == "school"
+
+
+@pytest.mark.parametrize("spent", [0.0, 0.9])
+def test_a_plan_that_does_not_fit_is_told_an_epsilon_that_does(tmp_path: Path, spent: float) -> None:
+    file = tmp_path / "b"
+    create_dataset_budget(file, "clinic", 1.0, 1e-5)
+    if spent:
+        _fit(tmp_path / "first", file, epsilon=spent)
+    with pytest.raises(BudgetError, match="still fits") as refused:
+        _fit(tmp_path / "run", file, epsilon=2.0)
+    told = re.search(r"--epsilon ([0-9.]+) ", str(refused.value))
+    assert told is not None
+    fits = float(told[1])
+    with pytest.raises(BudgetError, match="still fits"):
+        _fit(tmp_path / "run", file, epsilon=1.02 * fits)
+    _fit(tmp_path / "run", file, epsilon=fits)
+
+
+def test_a_spent_budget_says_that_nothing_is_left(tmp_path: Path) -> None:
+    event = GaussianEvent(4.0, 20.0, 1)
+    create_dataset_budget(tmp_path / "b", "clinic", Accountant().epsilon(event, 1e-5), 1e-5)
+    with closing(open_dataset_budget(tmp_path / "b")) as opened:
+        opened.budget.charge(event)
+        with pytest.raises(BudgetError, match="nothing is left"):
+            opened.require(event, 2)

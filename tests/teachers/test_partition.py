@@ -115,7 +115,7 @@ def test_removing_a_record_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_teachers": 104}, "num_teachers is 104, but each needs records of its own and there are 103"),
+        ({"num_teachers": 104}, "num_teachers is 104, but each needs one of 103 records; use at most 103"),
         ({"shard_size": 11}, "shard_size is 11, but 10 teachers share 103 records; use at most 10"),
         ({"num_teachers": 0}, "num_teachers is 0"),
         ({"num_records": 0}, "num_records is 0"),

@@ -37,7 +37,7 @@ def test_a_score_is_noisy_charged_and_verified(tmp_path: Path) -> None:
     spent = Accountant().epsilon(ledger.events(), 1e-5)
     assert before.spent_epsilon(1e-5) < spent <= 2.0
     assert verify_run(root, replay=True).differences == []
-    with pytest.raises(BudgetError, match="authorise more"):
+    with pytest.raises(BudgetError, match="was released already"):
         charge_score(root, 700, 1000, HOW)
     assert len(json.loads((root / "release" / "scores.json").read_text())["scores"]) == 1
     assert len(resume(root).ledger.events()) == len(ledger.events())

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from datalens.cli.judged import is_named
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Once, Text
@@ -81,18 +82,23 @@ def fetch_command(name: str, data_root: str | None, quiet: bool, json_target: st
 def check_command(source: str, quiet: bool, json_target: str | None, **options: Any) -> None:
     """Look at every file of SOURCE, then read it as `datalens train` would.
 
-    What is printed comes from the data: it is for their owner. A damaged or missing file: exit status 2.
+    What is printed comes from the data: it is for their owner. A damaged or missing file: exit status 2,
+    or 0 with --skip-damaged where the rest can be used.
     """
     from datalens.data import check
 
     output = Output(json_target, quiet=quiet)
     files = check(source, options["data_root"])
     bad = [file for file in files if file.status != "ok"]
-    splits = [] if bad and not options["skip_damaged"] else _read_splits(source, options)
+    skips = options["skip_damaged"]
+    first = f"the first {bad[0].file} ({bad[0].status})" if bad else ""
+    splits = [] if bad and not skips else _read_splits(source, options)
+    if bad and skips:
+        output.warn(f"{source}: {len(bad)} of {len(files)} files are left out as damaged, {first}")
     output.finish(
         {
             "source": source,
-            "ok": not bad,
+            "ok": not bad or skips,
             "files": [{"file": file.file, "status": str(file.status), "found": file.found} for file in files],
             "splits": splits,
         }
@@ -105,11 +111,18 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
             f"{split['split']}: {split['records']} images of {'x'.join(map(str, split['shape']))}, "
             f"{len(split['classes'])} classes, {split['repeated']} exact repeats"
         )
-    if bad:
+    if bad and not skips:
         raise DataError(
-            f"{source}: {len(bad)} of {len(files)} files are missing or damaged, the first {bad[0].file} "
-            f"({bad[0].status}); fetch, mend or remove them"
+            f"{source}: {len(bad)} of {len(files)} files are missing or damaged, {first}; {_remedy(source)}"
         )
+
+
+def _remedy(source: str) -> str:
+    if is_named(source):
+        return f"run `datalens data fetch {source}`"
+    if source.endswith(".npz"):
+        return "mend or replace it"
+    return "mend or remove them, or leave them out with --skip-damaged"
 
 
 def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,27 @@ def check_parent(path: Path, option: str) -> None:
         raise RunError(f"{option} {path}: there is no folder {parent}; make it first")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise RunError(f"{option} {path}: the folder {parent} is not writable; permit it or choose another")
+
+
+def check_new_run(run: Path) -> None:
+    """Refuse early a run's folder that is there already or could not be made later.
+
+    Raises:
+        RunError: says which and why.
+    """
+    try:
+        there = run.exists()
+        if there and (not run.is_dir() or any(run.iterdir())):
+            raise RunError(f"--out {run}: exists already; choose another, or go on with that run by --resume")
+        above = run
+        while not above.parent.exists():
+            above = above.parent
+        check_parent(above, "--out")
+        os.rmdir(
+            tempfile.mkdtemp(prefix=".", dir=run if there else above.parent)
+        )  # permissions alone can lie
+    except OSError as error:
+        raise RunError(f"--out {run}: cannot be made ({error.strerror}); choose another place") from None
 
 
 def _rich_table(stream: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:

@@ -34,7 +34,7 @@ def purge(run: str, yes: bool, quiet: bool, json_target: str | None) -> None:
     there = folder.private.exists()
     if there and not yes:
         if not sys.stdin.isatty():
-            raise RunError(f"{run}: nothing was removed; give --yes where nobody can be asked")
+            raise RunError(f"{run}: nothing was removed; there is no terminal to ask on, so give --yes")
         finished = "" if folder.generator.is_file() else "; it has no generator yet"
         if not click.confirm(f"remove {folder.private} for good{finished}?", err=True):
             raise RunError(f"{run}: nothing was removed; answer y, or give --yes")

@@ -77,7 +77,8 @@ def sample(
     if is_npz(target):
         write_npz(target, images, numbers)
     else:
-        names = write_folder(target, images, numbers, model.classes)
+        drawn = None if asked is None else sorted({int(number) for number in asked})
+        names = write_folder(target, images, numbers, model.classes, drawn)
         if tuple(names) != tuple(model.classes):
             output.warn(
                 f"a class name cannot name a folder, so the sub-folders are numbered 0 to {len(names) - 1}"
@@ -96,7 +97,10 @@ def sample(
             "note": last,
         }
     )
-    output.say(f"{num_samples} images of {len(names)} classes in {shlex.quote(str(target))}")
+    drawn_from = np.unique(numbers).size
+    output.say(
+        f"{num_samples} images of {drawn_from} class{'es' * (drawn_from != 1)} in {shlex.quote(str(target))}"
+    )
     if last is not None:
         output.insist(last)
 

@@ -90,9 +90,20 @@ def write_npz(target: Path, images: np.ndarray, labels: np.ndarray) -> None:
 
 
 def write_folder(
-    target: Path, images: np.ndarray, labels: np.ndarray, classes: Sequence[str]
+    target: Path,
+    images: np.ndarray,
+    labels: np.ndarray,
+    classes: Sequence[str],
+    asked: Sequence[int] | None = None,
 ) -> tuple[str, ...]:
-    """One sub-folder a class (also for a class without images), PNGs numbered as they were drawn.
+    """One sub-folder a class, PNGs numbered as they were drawn.
+
+    Args:
+        target: the folder.
+        images: uint8 [N, C, H, W].
+        labels: class numbers [N].
+        classes: their names.
+        asked: numbers of the classes that get a sub-folder; left out, all of them, also one without images.
 
     Returns:
         The sub-folders' names: the classes' own, or their numbers where one of them cannot name a folder.
@@ -103,7 +114,7 @@ def write_folder(
     temporary = _temporary(target)
     try:
         temporary.mkdir()
-        for name in names:
+        for name in names if asked is None else [names[number] for number in asked]:
             (temporary / name).mkdir()
         for number, (image, label) in enumerate(zip(images, labels, strict=True)):
             pixels = image[0] if len(image) == 1 else np.moveaxis(image, 0, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 import warnings
@@ -13,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.judged import is_named
 from datalens.cli.options import (
     data_options,
     data_settings,
     data_words,
-    is_given,
     json_option,
     public_option,
     quiet_option,
 )
-from datalens.cli.output import Output, check_parent
+from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.resuming import changes, declared_classes, finished_run, require_resumable
 from datalens.cli.stopping import StopRequest
-from datalens.errors import ConfigError, PrivacyWarning, RunError
+from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 
@@ -119,21 +119,22 @@ def train(source: str, **options: Any) -> int:
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
     if options["resume"] is not None:
-        from datalens.training.private_files import require_private
-        from datalens.training.run_folder import RunFolder
-        from datalens.training.tuned import refuse_tuned
-
-        _refuse_settings(options)
         run = Path(options["resume"])
-        refuse_tuned(RunFolder.open(run), "go on")
-        require_private(RunFolder.open(run))
+        require_resumable(run, options)
+        done = finished_run(run, options)
+        if done is not None:
+            output.say(
+                f"{run}: already finished, nothing to do (a larger --epsilon or --num-steps takes more steps)"
+            )
+            _report(done, run, source, options, output, StopRequest(), time.monotonic() - started)
+            return 0
     else:
         if options["out"] is None:
             raise ConfigError(
                 "--out is missing: give a new folder for the run (or --resume and a run's folder)"
             )
         run = Path(options["out"])
-        _require_new(run)
+        check_new_run(run)
     model, stop = _work(source, run, options, output)
     _report(model, run, source, options, output, stop, time.monotonic() - started)
     return stop.exit_status if stop.was_obeyed else 0
@@ -143,13 +144,19 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
     from datalens.data import load
+    from datalens.privacy.dataset_budget import require_budget_file
     from datalens.training.repeats import note_of_repeats
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
     if config is not None:
         require_device(config.performance.device)
-    data = load(source, split="train", **data_settings(options))
+    if options["budget_file"] is not None:
+        require_budget_file(Path(options["budget_file"]))
+    settings = data_settings(options)
+    if config is None and not is_named(source) and (classes := declared_classes(run)) is not None:
+        settings.setdefault("classes", classes)
+    data = load(source, split="train", **settings)
     for note in data.notes:
         output.warn(note)
     if config is not None:
@@ -162,8 +169,9 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
     with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         try:
             if config is None:
-                changes = _changes(options)
-                return DataLens.resume(run, data, changes=changes, tell=progress.tell, stop=stop), stop
+                return DataLens.resume(
+                    run, data, changes=changes(options), tell=progress.tell, stop=stop
+                ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
             return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
         except KeyboardInterrupt:
@@ -254,35 +262,6 @@ def _report(
 def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
     words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
     return f"resume with: {shlex.join(words)}"
-
-
-def _changes(options: dict[str, Any]) -> dict[str, Any]:
-    """What a resumed run is asked to change."""
-    from datalens.training.changes import CHANGEABLE
-
-    return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
-
-
-def _refuse_settings(options: dict[str, Any]) -> None:
-    from datalens.cli.settings import SETTING_OF_OPTION
-    from datalens.training.changes import CHANGEABLE
-
-    epsilon = options["epsilon"]
-    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
-        raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
-    for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
-        if is_given(options[name]) and name not in CHANGEABLE:
-            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
-            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
-
-
-def _require_new(run: Path) -> None:
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise RunError(f"--out {run}: exists already; choose another, or go on with that run by --resume")
-    above = run
-    while not above.parent.exists():
-        above = above.parent
-    check_parent(above, "--out")
 
 
 def require_device(name: str) -> None:

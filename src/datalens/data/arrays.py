@@ -63,7 +63,10 @@ def channels_first(images: np.ndarray, layout: str | None, name: str) -> np.ndar
         raise DataError(f"{name}: x has shape {images.shape}; give [N,H,W], [N,C,H,W] or [N,H,W,C]")
     first, last = images.shape[1] in CHANNEL_COUNTS, images.shape[3] in CHANNEL_COUNTS
     if layout is None and first and last:
-        raise DataError(f"{name}: x of shape {images.shape} fits [N,C,H,W] and [N,H,W,C]; declare the layout")
+        raise DataError(
+            f"{name}: x of shape {images.shape} fits [N,C,H,W] and [N,H,W,C]; "
+            "give --layout (of samples --samples-layout) NCHW or NHWC, in Python layout='NCHW'"
+        )
     if not (first if layout == "NCHW" else last if layout == "NHWC" else first or last):
         raise DataError(f"{name}: x has shape {images.shape}, but the channels must number 1 or 3")
     is_last = layout == "NHWC" or (layout is None and last)
@@ -82,7 +85,7 @@ def to_bytes(images: np.ndarray, value_range: ValueRange | None, name: str) -> n
             return np.ascontiguousarray(images).astype(np.uint8) * np.uint8(255)
         raise DataError(
             f"{name}: x is {images.dtype}, whose black and white are unknown; "
-            "declare value_range, such as (0, 1), (-1, 1) or (0, 255), or give uint8"
+            "give --value-range (of samples --samples-range) 0..1, -1..1 or 0..255, in Python value_range=(0, 1)"
         )
     low, high = _check_range(value_range)
     if images.dtype == np.uint8 and (low, high) == (0.0, 255.0):
@@ -95,7 +98,7 @@ def to_bytes(images: np.ndarray, value_range: ValueRange | None, name: str) -> n
         bad = rows[~((rows >= low) & (rows <= high))]
         if bad.size:
             raise DataError(
-                f"{name}: x holds {bad.flat[0]:g}, outside the declared value_range ({low:g}, {high:g}); "
+                f"{name}: x holds {bad.flat[0]:g}, outside the declared range {low:g}..{high:g}; "
                 "mend the pixels or declare the range they have"
             )
         pixels[start : start + _ROWS_AT_ONCE] = np.rint((rows - low) / (high - low) * 255.0)

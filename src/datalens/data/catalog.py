@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from datalens.data.fetch import FetchReport, fetch_published
 from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder
 from datalens.data.images import LabelledImages
 from datalens.data.mnist import MNIST
+from datalens.data.near import near_names
 from datalens.data.published import (
     FileCheck,
     FileStatus,
@@ -118,7 +118,9 @@ def load(
         return _resized(data, image_size)
     data = _load_named(str(source), split, root, image_size)
     if classes is not None and declare_classes(classes) != data.classes:
-        raise ConfigError(f"{source}: its classes are {', '.join(data.classes)}; leave classes out")
+        raise ConfigError(
+            f"{source}: its classes are {', '.join(data.classes)}; leave out --classes (classes)"
+        )
     if public is False:
         raise ConfigError(
             f"{source}: is published; leave public out, or copy it to a folder or file of your own"
@@ -192,7 +194,9 @@ def _load_named(
             return load_shapes(split)
         height, width = check_image_size(image_size)
         if height != width:
-            raise ConfigError(f"image_size is {height}x{width}, but shapes are square; give one number")
+            raise ConfigError(
+                f"--image-size {height}x{width} (image_size): shapes are square; give one number"
+            )
         return load_shapes(split, height)
     return _resized(load_published(PUBLISHED[name], split, resolve_root(root)), image_size)
 
@@ -206,33 +210,27 @@ def _kind_of(source: str | os.PathLike[str]) -> tuple[Literal["named", "folder",
         return "folder", path
     if path.suffix == ".npz":
         if not path.is_file():
-            raise DataError(f"{text}: no such file; check the path")
+            raise DataError(f"{text}: no such file; {near_names(path)}check the path")
         return "npz", path
     if path.exists():
         raise DataError(
             f"{text}: is neither a folder nor an .npz file; give one of these, or {_known_names()}"
         )
-    near = difflib.get_close_matches(text.rstrip("/"), [*PUBLISHED, SHAPES, *_beside(path)], 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    if "/" in text or os.sep in text:
+        raise DataError(f"{text}: no such folder; {near_names(path)}check the path")
     raise DataError(
-        f"{text!r}: no source of that name and no such folder; {hint}give {_known_names()}, an image folder, or an "
-        ".npz file"
+        f"{text!r}: no source of that name; {near_names(path, _names())}give {_known_names()}, "
+        "an image folder, or an .npz file"
     )
-
-
-def _beside(path: Path) -> list[str]:
-    """Folders that stand where the missing one was looked for, as they would have been typed."""
-    try:
-        return [str(item) for item in path.parent.iterdir() if item.is_dir()]
-    except OSError:
-        return []
 
 
 def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object) -> None:
     used = {"folder": {"channels", "skip_damaged"}, "npz": {"value_range", "layout"}}.get(kind, set())
     for option, value in options.items():
         if value is not None and value is not False and option not in used:
-            raise ConfigError(f"{option} is {value!r}, but {source} has no use for it; leave it out")
+            raise ConfigError(
+                f"{_on_the_line(option)}: {source} has no use for it; leave it out (in Python {option}={value!r})"
+            )
 
 
 def _resized(data: LabelledImages, image_size: int | tuple[int, int] | None) -> LabelledImages:
@@ -251,5 +249,13 @@ def _resized(data: LabelledImages, image_size: int | tuple[int, int] | None) -> 
     )
 
 
+def _on_the_line(setting: str) -> str:
+    return "--" + setting.replace("_", "-")
+
+
 def _known_names() -> str:
-    return ", ".join(source.name for source in list_sources())
+    return ", ".join(_names())
+
+
+def _names() -> list[str]:
+    return [source.name for source in list_sources()]

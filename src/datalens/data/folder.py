@@ -15,6 +15,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from datalens.data.class_names import check_class_names, declare_classes
 from datalens.data.images import LabelledImages
+from datalens.data.near import near_names
 from datalens.errors import ConfigError, DataError
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -84,20 +85,21 @@ def load_folder(
         DataError: naming the files that are damaged, or of another size or kind, and what to do.
     """
     if channels not in (None, 1, 3):
-        raise ConfigError(f"channels is {channels}, but must be 1 (grey) or 3 (colour)")
+        raise ConfigError(f"--channels {channels} (in Python channels): must be 1 (grey) or 3 (colour)")
     names = declare_classes(classes) if classes is not None else _names_of(folder)
     check_class_names(names, str(folder))
     files = scan_folder(folder, split)
     strange = sorted({file.class_name for file in files} - set(names))
     if strange:
         raise DataError(
-            f"{folder}: sub-folder {strange[0]!r} is not a declared class; declare it or move it away"
+            f"{folder}: sub-folder {strange[0]!r} is not a declared class; add it to --classes "
+            "(in Python classes=[...]), or move it away"
         )
     damaged = [file for file in files if file.problem is not None]
     if damaged and not skip_damaged:
         raise DataError(
             f"{folder}: {len(damaged)} of {len(files)} files can't be used: {_list(damaged)}; "
-            "mend or remove them, or leave them out with --skip-damaged (skip_damaged=True)"
+            "mend or remove them, or leave them out with --skip-damaged (in Python skip_damaged=True)"
         )
     whole = [file for file in files if file.problem is None]
     if not whole:
@@ -146,12 +148,19 @@ def _read_all(
         array = _read_image(path, size, channels)
         if arrays and array.shape != arrays[0].shape:
             (c, h, w), (c0, h0, w0) = array.shape, arrays[0].shape
-            remedy = "make all grey or colour with --channels 1 or 3 (channels=1)"
-            if c == c0:
-                remedy = f"scale all images with --image-size {h0}x{w0} (image_size=({h0}, {w0}))"
+            remedy = f"scale all images, such as by --image-size {_as_option(h0, w0)}"
+            if c != c0:
+                remedy = "make all images one kind by --channels 1 (grey) or 3 (in Python channels=1)"
             raise DataError(f"{path}: is {w}x{h}, {c} channels, but {paths[0]} is {w0}x{h0}, {c0}; {remedy}")
         arrays.append(array)
     return np.stack(arrays)
+
+
+def _as_option(height: int, width: int) -> str:
+    """A size as the command line and Python spell it."""
+    if height == width:
+        return f"{height} (in Python image_size={height})"
+    return f"{height}x{width} (in Python image_size=({height}, {width}))"
 
 
 def _read_image(path: Path, size: tuple[int, int] | None, channels: int | None) -> np.ndarray:
@@ -223,7 +232,7 @@ def _jpeg_problem(data: bytes) -> str | None:
 
 def _split_folder(folder: Path, split: str) -> Path:
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; check the path")
+        raise DataError(f"{folder}: no such folder; {near_names(folder)}check the path")
     splits = folder_splits(folder)
     if split not in splits:
         raise DataError(

@@ -33,7 +33,9 @@ def draw_shapes(num_records: int, *, image_size: int = DEFAULT_IMAGE_SIZE, seed:
     if num_records < 1:
         raise ConfigError(f"num_records is {num_records}, but at least 1 image must be drawn; raise it")
     if image_size < MIN_IMAGE_SIZE:
-        raise ConfigError(f"image_size is {image_size}, but shapes need {MIN_IMAGE_SIZE} pixels; raise it")
+        raise ConfigError(
+            f"--image-size {image_size} (image_size): shapes need {MIN_IMAGE_SIZE} pixels; raise it"
+        )
     rng = np.random.default_rng([seed, image_size])
     labels = rng.permutation(np.arange(num_records, dtype=np.int64) % len(CLASSES))
     centre_R2 = rng.uniform(-0.1, 0.1, (num_records, 2)).astype(np.float32)

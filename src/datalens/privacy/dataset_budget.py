@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget, authorisations
 from datalens.privacy.certificate import reasons_against
-from datalens.privacy.events import Event, event_from_json, times
+from datalens.privacy.events import Event, GaussianEvent, event_from_json, times
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.wording import rounded_up
 
 KIND = "dataset-budget"
 UNFIT = "not_fit_because"
 """In the note of a charge: why its run is not fit for publication."""
+_MOST_NOISE = 1e6
+"""How much noisier a plan is made, looking for one that fits."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,9 @@ class DatasetBudget:
         spent, ceiling = self.budget.spent_epsilon(), self.budget.authorised_epsilon()
         room = self.budget.remaining_releases(event)
         if room < count:
-            remedy = "fewer or noisier ones" if room > 0 else "noisier ones, with a smaller epsilon"
             raise BudgetError(
                 f"the budget of {self.data_name!r} has room for {room} of {count} releases (epsilon "
-                f"{rounded_up(spent)} of {ceiling:g} is spent): plan {remedy}"
+                f"{rounded_up(spent)} of {ceiling:g} is spent): {self._what_fits(event, count, *others)}"
             )
         planned = (*self.budget.ledger.events(), times(event, count), *others)
         authorisation = self.budget.authorisation
@@ -71,8 +72,32 @@ class DatasetBudget:
             total = f"epsilon would come to {rounded_up(price)} of {ceiling:g}"
             raise BudgetError(
                 f"the budget of {self.data_name!r} has room for {count} releases but not for the score beside "
-                f"them ({total if math.isfinite(price) else 'which has no finite cost'}): plan fewer or noisier ones"
+                f"them ({total if math.isfinite(price) else 'which has no finite cost'}): "
+                f"{self._what_fits(event, count, *others)}"
             )
+
+    def _what_fits(self, event: Event, count: int, *others: Event) -> str:
+        """The epsilon of a run that still fits, as a remedy: found for as many releases with more noise."""
+        authorisation, charged = self.budget.authorisation, self.budget.ledger.events()
+        accountant, ceiling = Accountant(authorisation.accountant), self.budget.authorised_epsilon()
+        nothing = "nothing is left for such a run; spend no more on these data"
+        if not isinstance(event, GaussianEvent):
+            return "plan fewer or noisier ones"
+
+        def price(noise: float, *before: Event, event: GaussianEvent = event) -> float:
+            noisier = replace(event, noise_stddev=noise * event.noise_stddev)
+            return accountant.epsilon((*before, times(noisier, count), *others), authorisation.delta)
+
+        if not price(_MOST_NOISE, *charged) <= ceiling:
+            return nothing
+        low, high = 0.0, math.log(_MOST_NOISE)
+        while high - low > 1e-4:
+            middle = (low + high) / 2
+            low, high = (low, middle) if price(math.exp(middle), *charged) <= ceiling else (middle, high)
+        fits = math.floor(1000 * price(math.exp(high))) / 1000
+        if fits == 0:
+            return nothing
+        return f"a run of --epsilon {fits:g} (at delta {authorisation.delta:g}) still fits"
 
     @property
     def budget_id(self) -> str:
@@ -142,8 +167,22 @@ def create_dataset_budget(
         "authorisation": authorisation.to_json(),
     }
     if path.exists():
-        raise RunError(f"{path}: exists already; choose another file, or go on with that budget")
+        raise RunError(
+            f"{path}: a file of that name exists; see what it allows with `datalens budget show`, or choose another"
+        )
     Ledger.create(path, header).close()
+
+
+def require_budget_file(path: Path) -> None:
+    """Refuse a budget file that is not there.
+
+    Raises:
+        RunError: with the remedy.
+    """
+    if not path.is_file():
+        raise RunError(
+            f"{path}: no such budget file; check the path, or make one with `datalens budget create`"
+        )
 
 
 def open_dataset_budget(path: Path, data_name: str | None = None) -> DatasetBudget:
@@ -158,10 +197,7 @@ def open_dataset_budget(path: Path, data_name: str | None = None) -> DatasetBudg
         LedgerError: damaged, or not such a file.
         ConfigError: it is another data set's.
     """
-    if not path.exists():
-        raise RunError(
-            f"{path}: no such budget file; make one with `datalens budget create`, or correct the path"
-        )
+    require_budget_file(path)
     ledger = Ledger.open(path)
     try:
         name = _name(ledger, path)
@@ -180,6 +216,7 @@ def describe_dataset_budget(path: Path) -> dict[str, Any]:
         RunError: missing.
         LedgerError: damaged, or not such a file.
     """
+    require_budget_file(path)
     ledger = Ledger.read(path)
     name = _name(ledger, path)
     authorisation = authorisations(ledger)[-1].authorisation

@@ -22,8 +22,6 @@ from datalens.errors import CheckpointError, ConfigError, DataError
 EMPTY = -1
 _FORMAT = 1
 _KEY_BYTES = 16
-USUAL_SHARD = 15
-"""Records of a teacher in the paper's settings for MNIST, and what a refusal suggests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class Partition:
     record_of_slot: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_sizes(self.num_records, self.num_teachers, self.shard_size)
+        _check_sizes(self.num_records, self.num_teachers, self.shard_size)
         slots = self.slot_of_record
         _check_present(len(slots), self.num_records)
         if slots.ndim != 1 or slots.dtype != np.int64:
@@ -94,9 +92,9 @@ class Partition:
             DataError: more records than ``num_records``.
         """
         if shard_size is None:
-            check_sizes(num_records, num_teachers, 1)
+            _check_sizes(num_records, num_teachers, 1)
             shard_size = num_records // num_teachers
-        check_sizes(num_records, num_teachers, shard_size)
+        _check_sizes(num_records, num_teachers, shard_size)
         _check_present(num_present, num_records)
         permutation = _os_permutation(num_records) if rng is None else rng.permutation(num_records)
         slots = permutation[:num_present].astype(np.int64)
@@ -175,12 +173,7 @@ def _os_permutation(length: int) -> np.ndarray:
     return np.lexsort((keys[:, 1], keys[:, 0]))
 
 
-def check_sizes(num_records: int, num_teachers: int, shard_size: int) -> None:
-    """Refuse numbers with which no disjoint shards can be made.
-
-    Raises:
-        ConfigError: a number below 1, or more slots asked for than there are.
-    """
+def _check_sizes(num_records: int, num_teachers: int, shard_size: int) -> None:
     for name, value in (
         ("num_records", num_records),
         ("num_teachers", num_teachers),
@@ -190,8 +183,8 @@ def check_sizes(num_records: int, num_teachers: int, shard_size: int) -> None:
             raise ConfigError(f"{name} is {value!r}, but must be a whole number from 1")
     if num_teachers > num_records:
         raise ConfigError(
-            f"num_teachers is {num_teachers}, but each needs records of its own and there are {num_records}; use "
-            f"{max(1, num_records // USUAL_SHARD)} or fewer (--num-teachers), so that each has {USUAL_SHARD} or more"
+            f"num_teachers is {num_teachers}, but each needs one of {num_records} records; "
+            f"use at most {num_records} teachers"
         )
     if shard_size * num_teachers > num_records:
         raise ConfigError(

@@ -63,6 +63,19 @@ def check_heads(ledger: Ledger, folder: RunFolder) -> None:
             ledger.check_heads([(index, digest)])
 
 
+def check_class_order(classes: tuple[str, ...], facts: PublicFacts, root: Path) -> None:
+    """The data name the run's classes in the run's order; other classes are other data, and found out later.
+
+    Raises:
+        RunError: the same classes in another order.
+    """
+    if classes != facts.classes and sorted(classes) == sorted(facts.classes):
+        raise RunError(
+            f"{root}: the run's classes are in the order {','.join(facts.classes)}, not {','.join(classes)}; "
+            "give them in its order (--classes; classes=[...] in Python)"
+        )
+
+
 def check_records(records: list[DirectionRecord], ledger: Ledger, path: Path) -> None:
     """Every recorded direction was paid for by a ledger line of its own, for that very step.
 

@@ -20,7 +20,7 @@ from datalens.errors import BudgetError, ConfigError, LedgerError, RunError
 from datalens.mechanisms.gaussian_sum import GaussianSum
 from datalens.privacy.budget import Budget
 from datalens.privacy.dataset_budget import DatasetBudget
-from datalens.privacy.ledger import Ledger
+from datalens.privacy.ledger import Ledger, LineKind
 from datalens.training.agreement import check_heads
 from datalens.training.facts import read_facts
 from datalens.training.files import read_json, write_json
@@ -28,7 +28,8 @@ from datalens.training.plan import score_mechanism
 from datalens.training.private_files import Secrets
 from datalens.training.release import certify
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import close_shared_budget, marks_of, open_shared_budget
+from datalens.training.shared_budget import close_shared_budget, marks_of, open_charged_budget
+from datalens.training.terms import is_step
 from datalens.training.tuned import refuse_tuned
 
 MOST_RECORDS = 2**53
@@ -102,7 +103,7 @@ def require_score(root: Path) -> GaussianSum:
     """The mechanism that releases a run's score; to be asked before anything is measured.
 
     Raises:
-        BudgetError: the run left no room for one.
+        BudgetError: the run left no room for one, or it was released already.
         RunError: the run was tuned, and leaves none.
     """
     folder = RunFolder.open(root)
@@ -112,7 +113,26 @@ def require_score(root: Path) -> GaussianSum:
         raise BudgetError(
             "no room was left for a score: train with --score-noise (privacy.score_noise), such as 50"
         )
+    if folder.ledger.is_file():
+        _refuse_second(folder, mechanism)
     return mechanism
+
+
+def _refuse_second(folder: RunFolder, mechanism: GaussianSum) -> None:
+    """Say where the score is, rather than that there is no room for another."""
+    ledger = Ledger.read(folder.ledger)
+    charged = [line for line in ledger.lines if line.kind == LineKind.RELEASE and not is_step(line)]
+    if not charged:
+        return
+    try:
+        Budget(ledger).check(mechanism.event(1))
+    except BudgetError:
+        kept = {score.get("line_hash") for score in _scores(folder) if isinstance(score, dict)}
+        where = f"it is in {folder.scores}" if charged[-1].hash in kept else f"{folder.scores} lost it"
+        raise BudgetError(
+            f"{folder.root}: its score on people's data was released already (ledger line {charged[-1].index}); "
+            f"{where}, and the run left room for one only: measure without --charge to keep a score private"
+        ) from None
 
 
 def publish_score(root: Path, num_right: int, num_test: int, how: dict[str, Any]) -> dict[str, Any]:
@@ -152,13 +172,7 @@ def _shared(folder: RunFolder, ledger: Ledger, given: Path | None) -> DatasetBud
         path = Secrets.read(folder.secrets).budget_file
     if path is None:
         raise RunError(f"{folder.root}: is charged to a data set's budget; give --budget-file")
-    shared = open_shared_budget(path, str(terms["data_name"]))
-    try:
-        shared.require_run(ledger, terms)
-    except BaseException:
-        shared.close()
-        raise
-    return shared
+    return open_charged_budget(path, ledger)
 
 
 def _scores(folder: RunFolder) -> list[Any]:

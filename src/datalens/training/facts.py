@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from datalens.data.images import LabelledImages
-from datalens.errors import ConfigError, RunError
+from datalens.errors import ConfigError, DataError, RunError
 from datalens.models.finish import Finish
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
@@ -142,9 +142,16 @@ def declared_records(config: Config, data: LabelledImages) -> int:
 
     Raises:
         ConfigError: neither was declared.
+        DataError: fewer were declared than there are.
     """
-    if config.privacy.num_records is not None:
-        return config.privacy.num_records
+    declared = config.privacy.num_records
+    if declared is not None:
+        if data.num_records > declared:
+            raise DataError(
+                f"--num-records {declared} (privacy.num_records): the data hold {data.num_records}; "
+                "declare at least as many, or leave records out before training"
+            )
+        return declared
     if data.public or config.privacy.record_count_is_public:
         return data.num_records
     raise ConfigError(

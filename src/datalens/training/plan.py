@@ -17,7 +17,6 @@ from datalens.privacy.calibration import max_releases, require_releases, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
-from datalens.teachers.partition import check_sizes
 from datalens.training.config import Config
 from datalens.training.pricing import (
     cost,
@@ -40,6 +39,9 @@ __all__ = [
     "score_mechanism",
     "vote_threshold",
 ]
+
+USUAL_SHARD = 15
+"""Records of a teacher in the paper's settings: what a number of teachers is suggested for."""
 
 WITHOUT_NOISE = "give --num-steps (voting.num_steps) where there is no noise to limit them"
 
@@ -80,9 +82,9 @@ def check_plan(
         BudgetError: epsilon too small for one step. Both name the smallest epsilon that works, if one does.
     """
     dim = math.prod(image_shape)
+    _check_shards(config, num_records)
     _check_top_k(config, dim)
     voting, privacy = config.voting, config.privacy
-    check_sizes(num_records, voting.num_teachers, voting.shard_size or 1)
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
     if signal_matters and noise_is_free and not is_heard(config, least_noise(config, dim)):
         raise drowned(config, dim)
@@ -149,6 +151,27 @@ def plan_releases(config: Config, dim: int) -> Plan:
         ceiling = min(privacy.epsilon, price * (1 + 1e-9))
         authorisation = Authorisation(ceiling, privacy.delta, privacy.accountant)
     return Plan(stddev, num_steps, event, authorisation, mechanism)
+
+
+def _check_shards(config: Config, num_records: int) -> None:
+    """Every teacher needs records of its own."""
+    num_teachers, shard_size = config.voting.num_teachers, config.voting.shard_size
+    if num_teachers * (shard_size or 1) <= num_records:
+        return
+    if shard_size is None:
+        fewer = max(1, num_records // USUAL_SHARD)
+        needs, remedy = "one", f"use about {fewer}, so that each has {num_records // fewer}"
+    else:
+        needs = f"{shard_size} (voting.shard_size)"
+        remedy = (
+            f"use at most {num_records // shard_size}"
+            if shard_size <= num_records
+            else "use a smaller shard_size"
+        )
+    raise ConfigError(
+        f"--num-teachers {num_teachers} (voting.num_teachers): each needs {needs} of {num_records} records for "
+        f"itself; {remedy}"
+    )
 
 
 def _check_top_k(config: Config, dim: int) -> None:

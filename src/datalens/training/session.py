@@ -21,7 +21,7 @@ from datalens.randomness import Streams
 from datalens.student.update import Student
 from datalens.teachers.ensemble import Diagnostics
 from datalens.teachers.partition import Partition
-from datalens.training.agreement import check_header, check_heads, check_records
+from datalens.training.agreement import check_class_order, check_header, check_heads, check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
 from datalens.training.assembly import draw_run, make_teachers, noise_for_step
 from datalens.training.changes import change_terms
@@ -46,7 +46,7 @@ from datalens.training.shared_budget import (
     close_shared_budget,
     marks_of,
     note_budget_head,
-    open_shared_budget,
+    open_charged_budget,
 )
 from datalens.training.terms import (
     ledger_header,
@@ -85,7 +85,9 @@ class Session:
         self.facts = facts
         self.folder = folder
         privacy = facts.config.privacy
-        of_classes = note_of_classes(data, is_declared=privacy.labels_are_public)
+        of_classes = note_of_classes(
+            data, is_declared=privacy.labels_are_public or not facts.classes_from_data
+        )
         self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
@@ -202,6 +204,7 @@ class Session:
         refuse_tuned(folder, "go on")
         require_private(folder)
         kept = Secrets.read(folder.secrets)
+        check_class_order(data.classes, facts, root)
         if kept.fingerprint != fingerprint(data):
             raise RunError(f"{root}: these are not the data of this run; resume with the same data")
         partition = load_partition(folder.partition)
@@ -212,8 +215,7 @@ class Session:
             check_header(ledger, facts, partition)
             check_heads(ledger, folder)
             if kept.budget_file is not None:
-                shared = open_shared_budget(kept.budget_file)
-                shared.require_run(ledger, ledger.header.get("dataset_budget"))
+                shared = open_charged_budget(kept.budget_file, ledger)
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
             session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from datalens.errors import RunError
 from datalens.privacy.certificate import reasons_against
 from datalens.privacy.dataset_budget import UNFIT, DatasetBudget, open_dataset_budget
 from datalens.privacy.ledger import Ledger
@@ -30,6 +31,24 @@ def open_shared_budget(path: Path, data_name: str | None = None) -> DatasetBudge
         shared.close()
         raise
     note_budget_head(shared)
+    return shared
+
+
+def open_charged_budget(path: Path, ledger: Ledger) -> DatasetBudget:
+    """Open the budget file that a run is charged to.
+
+    Raises:
+        LedgerError: it is another one, damaged, or older than the run.
+        DataLensError: missing, or in use.
+    """
+    if not path.is_file():
+        raise RunError(f"{path}: the run is charged to this budget file, which is not there; restore it")
+    shared = open_shared_budget(path)
+    try:
+        shared.require_run(ledger, ledger.header.get("dataset_budget"))
+    except BaseException:
+        shared.close()
+        raise
     return shared
 
 

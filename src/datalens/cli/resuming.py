@@ -1,0 +1,84 @@
+"""What ``datalens train --resume`` asks before it reads any data."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datalens.cli.options import is_given
+from datalens.errors import ConfigError
+
+if TYPE_CHECKING:
+    from datalens.training.synthesizer import DataLens
+
+
+def require_resumable(run: Path, options: dict[str, Any]) -> None:
+    """Refuse a run that cannot go on, and options that a run keeps from its beginning.
+
+    Raises:
+        DataLensError: says which.
+    """
+    from datalens.training.private_files import require_private
+    from datalens.training.run_folder import RunFolder
+    from datalens.training.tuned import refuse_tuned
+
+    _refuse_settings(options)
+    refuse_tuned(RunFolder.open(run), "go on")
+    require_private(RunFolder.open(run))
+
+
+def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
+    """The run, if all its steps are taken and certified and nothing else is asked of it; else None.
+
+    Raises:
+        LedgerError: its ledger is damaged, or has lost lines.
+    """
+    from datalens.cli.fitness import steps_charged, steps_planned
+    from datalens.privacy.data_card import data_card
+    from datalens.training.agreement import check_heads
+    from datalens.training.files import read_json
+    from datalens.training.run_folder import RunFolder
+    from datalens.training.synthesizer import DataLens
+
+    folder = RunFolder.open(run)
+    if changes(options) or not (folder.certificate.is_file() and folder.generator.is_file()):
+        return None
+    model = DataLens.load(run)
+    check_heads(model.ledger, folder)
+    if model.ledger.was_cut_off or steps_charged(model) < steps_planned(model):
+        return None
+    certificate = read_json(folder.certificate)
+    if certificate.get("ledger", {}).get("head") != model.ledger.head[1]:
+        return None
+    page = folder.data_card.read_text() if folder.data_card.is_file() else ""
+    return model if page == data_card(certificate) else None  # the page is written last
+
+
+def declared_classes(run: Path) -> tuple[str, ...] | None:
+    """The class list that a run has declared, or None where it was found in the records."""
+    from datalens.training.facts import read_facts
+    from datalens.training.run_folder import RunFolder
+
+    facts = read_facts(RunFolder.open(run))
+    return None if facts.classes_from_data else facts.classes
+
+
+def changes(options: dict[str, Any]) -> dict[str, Any]:
+    """What a resumed run is asked to change."""
+    from datalens.training.changes import CHANGEABLE
+
+    return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
+
+
+def _refuse_settings(options: dict[str, Any]) -> None:
+    from datalens.cli.settings import SETTING_OF_OPTION
+    from datalens.training.changes import CHANGEABLE
+
+    epsilon = options["epsilon"]
+    if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
+    for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
+        if is_given(options[name]) and name not in CHANGEABLE:
+            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
+            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
