@@ -18,6 +18,7 @@ from datalens.models.finish import FinishedGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import replay
+from datalens.training.devices import why_not
 from datalens.training.facts import read_facts
 from datalens.training.files import read_json
 from datalens.training.release import environment, read_generator
@@ -47,7 +48,7 @@ def replay_student(root: Path) -> dict[str, Any]:
     except (DataLensError, AttributeError) as error:
         raise Difference(f"cannot be replayed: {error}") from None
     device = facts.config.performance.device
-    if not _can_compute(device):
+    if why_not(device) is not None:
         device = "cpu"
     threads = torch.get_num_threads()
     try:
@@ -92,11 +93,3 @@ def _difference(
     with torch.no_grad():
         mean = (one(latents_BZ, labels_B) - other(latents_BZ, labels_B)).abs().mean()
     return float(mean) if bool(torch.isfinite(mean)) else float("inf")
-
-
-def _can_compute(device: str) -> bool:
-    try:
-        torch.ones(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError, ValueError):
-        return False
-    return True

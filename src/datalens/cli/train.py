@@ -266,10 +266,8 @@ def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
 
 def require_device(name: str) -> None:
     """Refuse a device that cannot compute here."""
-    import torch
+    from datalens.training.devices import why_not
 
-    try:
-        torch.ones(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError, ValueError) as error:
-        reason = " ".join(str(error).split()).split(". ")[0]
-        raise ConfigError(f"--device {name}: cannot be used here ({reason:.100}); use cpu") from None
+    reason = why_not(name)
+    if reason is not None:
+        raise ConfigError(f"--device {name}: cannot be used here ({reason:.100}); use cpu")

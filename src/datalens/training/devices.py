@@ -1,0 +1,23 @@
+"""Whether a device can compute here, found out by asking it."""
+
+from __future__ import annotations
+
+import torch
+
+
+def why_not(device: str) -> str | None:
+    """Why PyTorch cannot compute on ``device`` on this machine, in its own words; None where it can.
+
+    >>> why_not("cpu") is None
+    True
+    """
+    try:
+        torch.ones(1, device=device).item()
+    except (
+        RuntimeError,
+        AssertionError,
+        NotImplementedError,
+        ValueError,
+    ) as error:  # PyTorch raises all of them
+        return " ".join(str(error).split()).split(". ")[0] or type(error).__name__
+    return None
