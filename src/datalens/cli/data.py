@@ -130,7 +130,7 @@ def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
 
     found = []
     for split in available_splits(source):
-        images = load(source, split=split, **data_settings(options))  # type: ignore[arg-type]
+        images = load(source, split=split, **data_settings(options))
         found.append(
             {
                 "split": split,

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from datalens.data.class_names import check_class_names, declare_classes
-from datalens.data.images import CHANNEL_COUNTS, LabelledImages
+from datalens.data.images import CHANNEL_COUNTS, SPLITS, LabelledImages, Split
 from datalens.errors import ConfigError, DataError
 
 ValueRange = tuple[float, float]
 SHOWN_VALUES = 5
 _ROWS_AT_ONCE = 4096
 _LABEL_LIMIT = 2.0**63
-_NPZ_KEYS = {"train": (("x", "y"), ("x_train", "y_train")), "test": (("x_test", "y_test"),)}
+_NPZ_KEYS: dict[str, tuple[tuple[str, str], ...]] = {
+    "train": (("x", "y"), ("x_train", "y_train")),
+    "test": (("x_test", "y_test"),),
+}
 
 
 def labelled_images(
@@ -159,10 +162,10 @@ def encode_labels(
     return np.array([place[item] for item in found], np.int64)[numbers], declared
 
 
-def npz_splits(path: Path) -> tuple[str, ...]:
+def npz_splits(path: Path) -> tuple[Split, ...]:
     """Which of train and test an .npz file holds, from its keys alone."""
     with _open_npz(path) as archive:
-        return tuple(split for split in _NPZ_KEYS if _find_keys(archive.files, split))
+        return tuple(split for split in SPLITS if _find_keys(archive.files, split))
 
 
 def load_npz(

@@ -13,7 +13,7 @@ from datalens.data.class_names import declare_classes
 from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
 from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder
-from datalens.data.images import LabelledImages
+from datalens.data.images import SPLITS, LabelledImages, Split
 from datalens.data.mnist import MNIST
 from datalens.data.near import near_names
 from datalens.data.published import (
@@ -28,8 +28,6 @@ from datalens.data.shapes import CLASSES as SHAPE_CLASSES
 from datalens.data.shapes import load_shapes
 from datalens.errors import ConfigError, DataError
 
-Split = Literal["train", "test"]
-SPLITS = ("train", "test")
 SHAPES = "shapes"
 PUBLISHED: dict[str, PublishedSet] = {known.name: known for known in (MNIST, FASHION_MNIST)}
 
@@ -128,7 +126,7 @@ def load(
     return data
 
 
-def available_splits(source: str | os.PathLike[str]) -> tuple[str, ...]:
+def available_splits(source: str | os.PathLike[str]) -> tuple[Split, ...]:
     """Which splits a source has (without reading its images)."""
     kind, path = _kind_of(source)
     if kind == "folder":

@@ -14,12 +14,11 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from datalens.data.class_names import check_class_names, declare_classes
-from datalens.data.images import LabelledImages
+from datalens.data.images import SPLITS, LabelledImages, Split
 from datalens.data.near import near_names
 from datalens.errors import ConfigError, DataError
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
-SPLITS = ("train", "test")
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 _GREY_MODES = ("1", "L", "LA")
 _COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
@@ -35,7 +34,7 @@ class ImageFile:
     problem: str | None = None
 
 
-def folder_splits(folder: Path) -> tuple[str, ...]:
+def folder_splits(folder: Path) -> tuple[Split, ...]:
     """Which splits a folder holds: its train/ and test/ sub-folders; train alone where it has no train/."""
     if not (folder / "train").is_dir():
         return ("train",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from datalens.errors import DataError
 if TYPE_CHECKING:
     import torch
 
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = ("train", "test")
 CHANNEL_COUNTS = (1, 3)
 
 
