@@ -71,8 +71,13 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     absent: list[str] = []
     if not options["draw"]:
         until = None if options["minutes"] is None else time.monotonic() + 60 * options["minutes"]
-        late = lambda: until is not None and time.monotonic() > until  # noqa: E731
-        absent = run(work, store, place, tell=output.say, stop=late)
+        absent = run(
+            work,
+            store,
+            place,
+            tell=output.say,
+            stop=lambda: until is not None and time.monotonic() > until,
+        )
     for line in absent:
         output.warn(line)
     make_folder(out)

@@ -14,7 +14,15 @@ from datalens.errors import DataError
 from datalens.experiments import runtime
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
-from datalens.experiments.figure2 import PAPER, Figure2Result, Figure2Settings, break_even_noise, figure2
+from datalens.experiments.figure2 import (
+    DEPENDENT,
+    FAVOURABLE,
+    PAPER,
+    Figure2Result,
+    Figure2Settings,
+    break_even_noise,
+    figure2,
+)
 from datalens.experiments.gradients import recorded_tallies
 from datalens.experiments.measure import GRID_ROWS, Workplace
 from datalens.experiments.store import ResultsStore
@@ -105,8 +113,6 @@ def _bounds_of_votes(cell: Cell, place: Workplace) -> Callable[[], dict[str, Any
 
 
 def _plain(result: Figure2Result) -> dict[str, Any]:
-    from datalens.experiments.figure2 import DEPENDENT, FAVOURABLE
-
     return {
         "settings": asdict(result.settings),
         "curves": [[curve.label, list(curve.x), list(curve.y)] for curve in result.curves],
