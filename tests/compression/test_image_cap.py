@@ -75,3 +75,9 @@ def test_the_tally_counts_each_vote_once(teachers: int, images: int, most: int, 
     tally = tally_of_images(votes, chosen, images)
     assert tally.dtype == torch.int32
     assert tally.tolist() == tally_of_images_loop(votes, chosen, images)
+
+
+def test_a_tally_beyond_what_a_float_holds_is_still_exact() -> None:
+    votes = torch.full((140_000, 1, 1), 127, dtype=torch.int8)  # float32 counts by ones up to 2**24 only
+    tally = tally_of_images(votes, torch.zeros(140_000, 1, dtype=torch.int64), 1)
+    assert tally.tolist() == [[127 * 140_000]]

@@ -9,15 +9,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_cell import TINY
 
 from datalens.compression.topk_sign import topk_sign
 from datalens.compression.topk_value import topk_value
-from datalens.experiments.variants import UNIT, FixedPointSum, NoisySum, fixed_point, largest_signs
+from datalens.data import load
+from datalens.experiments.variants import (
+    UNIT,
+    FixedPointSum,
+    NoisySum,
+    Variant,
+    adapt,
+    fixed_point,
+    largest_signs,
+)
 from datalens.mechanisms.topagg import TopAgg
 from datalens.noise import make_noise
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import NoiseKind
 from datalens.privacy.ledger import Ledger
+from datalens.training.session import Session
 
 TOPAGG = TopAgg(40, 5, 100.0, 0.5, make_noise(NoiseKind.ROUNDED, b"a key for this test"), 3)
 
@@ -116,3 +127,28 @@ def test_a_tally_beyond_the_unit_is_refused() -> None:
     tally[0, 0] = UNIT * 40 + 1
     with pytest.raises(ValueError, match="sensitivity"):
         mechanism._check_tally(tally)
+
+
+def test_values_keep_their_proportions() -> None:
+    grad = torch.tensor([[[0.5, -1.0, 0.25, 0.1]]])
+    assert topk_value(grad, 3, 1.0, 16).vote_TBD.tolist() == [[[8, -16, 4, 0]]]
+    assert topk_value(grad, 3, 0.5, 16).vote_TBD.tolist() == [[[16, -16, 8, 0]]], "clipped, then divided"
+
+
+@pytest.mark.parametrize(
+    ("variant", "mechanism", "compress"),
+    [
+        (Variant.TOPAGG, TopAgg, topk_sign),
+        (Variant.NOISY_SUM, NoisySum, topk_sign),
+        (Variant.SIGN, TopAgg, largest_signs),
+        (Variant.FIXED_POINT, FixedPointSum, fixed_point),
+    ],
+)
+def test_a_variant_takes_the_place_of_the_part_that_it_names(
+    variant: Variant, mechanism: type[TopAgg], compress: object
+) -> None:
+    session = Session.begin(TINY.config(), load("shapes"), None)
+    parts = adapt(session.parts, variant)
+    session.close()
+    assert type(parts.mechanism) is mechanism
+    assert getattr(parts.teachers.compress, "func", parts.teachers.compress) is compress
