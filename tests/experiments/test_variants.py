@@ -130,8 +130,8 @@ def test_a_tally_beyond_the_unit_is_refused() -> None:
 
 
 def test_values_keep_their_proportions() -> None:
-    grad = torch.tensor([[[0.5, -1.0, 0.25, 0.1]]])
-    assert topk_value(grad, 3, 1.0, 16).vote_TBD.tolist() == [[[8, -16, 4, 0]]]
+    grad = torch.tensor([[[0.9, -1.0, 0.25, 0.1]]])
+    assert topk_value(grad, 3, 1.0, 16).vote_TBD.tolist() == [[[14, -16, 4, 0]]]
     assert topk_value(grad, 3, 0.5, 16).vote_TBD.tolist() == [[[16, -16, 8, 0]]], "clipped, then divided"
 
 
