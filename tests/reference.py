@@ -101,17 +101,14 @@ class PaperTeacherTwin(torch.nn.Module):
         classes = self.num_classes
         with torch.no_grad():
             for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-                fan_out = conv.out_channels
-                image = params[f"conv{i}.image"].view(5, 5, -1, fan_out).permute(3, 2, 0, 1)
-                label = params[f"conv{i}.label"].view(classes, 5, 5, fan_out).permute(3, 0, 1, 2)
+                image = params[f"conv{i}.image"].view(conv.out_channels, -1, 5, 5)
+                label = params[f"conv{i}.label"].view(conv.out_channels, classes, 5, 5)
                 conv.weight.copy_(torch.cat([image, label], 1))
                 conv.bias.copy_(params[f"conv{i}.bias"])
                 if i:
                     norm.weight.copy_(params[f"conv{i}.scale"])
                     norm.bias.copy_(params[f"conv{i}.shift"])
-            units, width = self.hidden.out_features, self.convs[-1].out_channels
-            flat = params["hidden.image"].view(-1, width, units).permute(2, 1, 0).reshape(units, -1)
-            self.hidden.weight.copy_(torch.cat([flat, params["hidden.label"].T], 1))
+            self.hidden.weight.copy_(torch.cat([params["hidden.image"].T, params["hidden.label"].T], 1))
             self.hidden.bias.copy_(params["hidden.bias"])
             self.hidden_norm.weight.copy_(params["hidden.scale"])
             self.hidden_norm.bias.copy_(params["hidden.shift"])

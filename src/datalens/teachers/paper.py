@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from datalens.errors import CheckpointError
+from datalens.models.scratch import ThreadScratch
 from datalens.models.stacked import PaperDiscriminator, Params
 from datalens.teachers.family import Fakes, Shards, TeacherState
 
@@ -69,6 +70,10 @@ class PaperTeachers:
             self.image_shape, self.num_classes, self.channels, self.hidden_units, self.init_stddev
         )
 
+    @cached_property
+    def _buffers(self) -> ThreadScratch:
+        return ThreadScratch()
+
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
         """Different random weights for every teacher, moments at zero; drawn where ``rng`` lives."""
         params = {name: value.to(device) for name, value in self.network.init(num_teachers, rng).items()}
@@ -86,7 +91,8 @@ class PaperTeachers:
         images_TBCHW, labels_TB = _shared(params, fakes)
         real_images = shards.images_TRCHW.to(images_TBCHW)
         batch = self.network.batch(
-            [(real_images, shards.labels_TR, shards.present_TR), (images_TBCHW, labels_TB, None)]
+            [(real_images, shards.labels_TR, shards.present_TR), (images_TBCHW, labels_TB, None)],
+            self._buffers.scratch,
         )
         num_real = shards.labels_TR.shape[1]
         done = _steps_done(state)
@@ -105,10 +111,12 @@ class PaperTeachers:
         params = self._params(state)
         images_TBCHW, labels_TB = _shared(params, fakes)
         if self.vote_statistics is VoteStatistics.FAKES:
-            batch = self.network.batch([(images_TBCHW, labels_TB, None)])
+            batch = self.network.batch([(images_TBCHW, labels_TB, None)], self._buffers.scratch)
         else:
             records = (shards.images_TRCHW.to(images_TBCHW), shards.labels_TR, shards.present_TR)
-            batch = self.network.batch([records, (images_TBCHW, labels_TB, None)]).judged_by_first()
+            batch = self.network.batch(
+                [records, (images_TBCHW, labels_TB, None)], self._buffers.scratch
+            ).judged_by_first()
         logit_TB, tape = self.network.forward(params, batch)
         num_fakes = labels_TB.shape[1]
         doubt_TB = torch.sigmoid(-logit_TB)
