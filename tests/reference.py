@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from datalens.teachers.ensemble import TeacherEnsemble
+
 
 def topk_sign_loop(grad_TBD, top_k, clip_bound, uniform_TBD):
     """Algorithm 2 with loops, given one draw from [-1, 1) for each coordinate; float32 like the kernel."""
@@ -208,3 +210,9 @@ def tally_of_images_loop(vote_TSD, image_TS, num_images):
             for j, value in enumerate(row):
                 total[image][j] += value
     return total
+
+
+def teacher_states(ensemble: TeacherEnsemble) -> dict[str, torch.Tensor]:
+    """A copy of all teachers' states, stacked."""
+    parts = [part.tensors for part in ensemble.parts()]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

@@ -138,6 +138,9 @@ def test_r43_ten_and_ten_steps_are_twenty_bit_for_bit(tmp_path: Path, kind: str)
             assert mine.step == theirs.step == 20
             assert mine.tensors.keys() == theirs.tensors.keys()
             assert all(torch.equal(value, theirs.tensors[key]) for key, value in mine.tensors.items())
+            for part, other in zip(mine.parts(), theirs.parts(), strict=True):
+                assert (part.start, part.stop) == (other.start, other.stop)
+                assert all(torch.equal(value, other.tensors[key]) for key, value in part.tensors.items())
 
 
 def test_r51_copies_with_two_teachers_cost_four_times_as_much_in_renyis_terms() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,7 +165,7 @@ def test_a_record_changes_one_trained_state_alone() -> None:
         ensemble = ensemble_of(images, labels, partition, TeacherKind.PAPER)
         for step in range(2):
             ensemble.tally(Fakes(GREY, torch.arange(IMAGES) % CLASSES), step, 2, TOP_K, 1e-5)
-        states.append(ensemble.state_dict())
+        states.append(reference.teacher_states(ensemble))
     rest = [other for other in range(TEACHERS) if other != 2]
     for neighbour in states[1:]:
         for name, value in states[0].items():

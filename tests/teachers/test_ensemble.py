@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from reference import tally_loop
+from reference import tally_loop, teacher_states
 
 from datalens.compression.topk_sign import topk_sign
 from datalens.errors import CheckpointError, ConfigError
 from datalens.randomness import Streams
-from datalens.teachers.ensemble import TEACHER_BLOCK, TallyResult, TeacherEnsemble
+from datalens.teachers.ensemble import TEACHER_BLOCK, TallyResult, TeacherEnsemble, TeacherPart
 from datalens.teachers.family import Fakes, Shards, TeacherState
 from datalens.teachers.paper import PaperTeachers
 from datalens.teachers.shards import RecordShards
@@ -78,7 +78,7 @@ def test_the_thread_count_keeps_the_votes() -> None:
 
 @pytest.mark.parametrize("chunk_size", [7, TEACHER_BLOCK, 1000])
 def test_initial_weights_do_not_depend_on_the_chunk(chunk_size: int) -> None:
-    usual, other = ensemble(TEACHER_BLOCK).state_dict(), ensemble(chunk_size).state_dict()
+    usual, other = teacher_states(ensemble(TEACHER_BLOCK)), teacher_states(ensemble(chunk_size))
     assert all(torch.equal(usual[name], other[name]) for name in usual)
     first = usual["conv0.image"]
     assert len(torch.unique(first.flatten(1), dim=0)) == TEACHERS
@@ -127,7 +127,7 @@ def test_failed_teachers_vote_zero_and_are_named(chunk_size: int) -> None:
     good = ensemble(chunk_size)
     bad = ensemble(chunk_size)
     family = FailingFamily((1, 8, 8), 3, channels=4, hidden_units=8)
-    start = bad.state_dict()["conv0.image"].clone()
+    start = teacher_states(bad)["conv0.image"]
     object.__setattr__(family, "marks", {3: start[3], 25: start[25]})
     bad.family = family
     results = [
@@ -154,9 +154,10 @@ def test_states_are_kept_whether_a_family_works_in_place_or_not() -> None:
     copying.family = CopyingFamily((1, 8, 8), 3, channels=4, hidden_units=8)
     for step in range(2):
         assert torch.equal(ask(in_place, step).tally_BD, ask(copying, step).tally_BD)
-    for name, value in in_place.state_dict().items():
-        assert torch.equal(value, copying.state_dict()[name]), name
-    assert copying.state_dict()["adam.step"].tolist() == [4.0] * TEACHERS
+    mine, theirs = teacher_states(in_place), teacher_states(copying)
+    for name, value in mine.items():
+        assert torch.equal(value, theirs[name]), name
+    assert theirs["adam.step"].tolist() == [4.0] * TEACHERS
 
 
 def test_agreement_is_of_the_share_of_teachers() -> None:
@@ -171,19 +172,31 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened() -> None:
     straight, stopped = ensemble(TEACHER_BLOCK), ensemble(TEACHER_BLOCK)
     ask(straight, 0)
     ask(stopped, 0)
-    saved = {name: value.clone() for name, value in stopped.state_dict().items()}
+    saved = [TeacherPart(0, TEACHERS, teacher_states(stopped))]
+    for chunk_size in (TEACHER_BLOCK, 7):
+        resumed = ensemble(chunk_size)
+        resumed.load_parts(saved)
+        again = teacher_states(resumed)
+        assert all(torch.equal(value, again[name]) for name, value in saved[0].tensors.items())
     resumed = ensemble(TEACHER_BLOCK)
-    resumed.load_state_dict(saved)
+    resumed.load_parts([rows_of(saved[0], 0, 9), rows_of(saved[0], 9, 41), rows_of(saved[0], 41, TEACHERS)])
     assert torch.equal(ask(straight, 1).tally_BD, ask(resumed, 1).tally_BD)
+
+
+def rows_of(part: TeacherPart, start: int, stop: int) -> TeacherPart:
+    return TeacherPart(start, stop, {name: value[start:stop] for name, value in part.tensors.items()})
 
 
 def test_a_state_of_other_teachers_is_refused() -> None:
     teachers = ensemble(TEACHER_BLOCK)
-    saved = {name: value[:4] for name, value in teachers.state_dict().items()}
-    with pytest.raises(CheckpointError, match="one kind and number of teachers"):
-        teachers.load_state_dict(saved)
+    whole = TeacherPart(0, TEACHERS, teacher_states(teachers))
+    for parts in ([rows_of(whole, 0, 4)], [rows_of(whole, 0, 4), rows_of(whole, 5, TEACHERS)], []):
+        with pytest.raises(CheckpointError, match="one kind and number of teachers"):
+            teachers.load_parts(parts)
     with pytest.raises(CheckpointError, match="missing"):
-        teachers.load_state_dict({})
+        teachers.load_parts([TeacherPart(0, TEACHERS, {})])
+    with pytest.raises(CheckpointError, match="restore the checkpoint"):
+        teachers.load_parts([TeacherPart(0, TEACHERS, rows_of(whole, 0, 4).tensors)])
 
 
 def test_chunks_of_none_are_refused() -> None:

@@ -177,7 +177,7 @@ class _SharedShard:
     def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
         first = self.inner.chunk(0, 1, device)
         many = [part.repeat(stop - start, *[1] * (part.ndim - 1)) for part in _fields(first)]
-        return Shards(*many)
+        return Shards(*many, first=start)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,8 @@ class _WrappedShards:
         return self.inner.num_teachers
 
     def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
-        shards = Shards(*[part.clone() for part in _fields(self.inner.chunk(start, stop, device))])
+        own = _fields(self.inner.chunk(start, stop, device))
+        shards = Shards(*[part.clone() for part in own], first=start)
         if stop == self.num_teachers:
             for part, first in zip(_fields(shards), _fields(self.inner.chunk(0, 1, device)), strict=True):
                 part[-1, -1] = first[0, 0]

@@ -147,33 +147,35 @@ class Watcher:
 
     def __init__(self, inner: TeacherFamily) -> None:
         self._inner = inner
-        self._trained: list[Tensor] = []
-        self._asked: list[Tensor] = []
-        self._answers: list[Tensor] = []
+        self._trained: dict[int, Tensor] = {}
+        self._asked: dict[int, Tensor] = {}
+        self._answers: dict[int, Tensor] = {}
 
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
         return self._inner.init(num_teachers, rng, device)
 
     def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
-        self._trained += _present(shards)
+        self._trained |= _present(shards)
         return self._inner.train(state, shards, fakes, num_steps)
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
-        self._asked += _present(shards)
+        self._asked |= _present(shards)
         grad_TBD = self._inner.input_gradient(state, shards, fakes)
-        self._answers.append(grad_TBD.detach().clone())
+        self._answers |= {shards.first + t: grad_BD.clone() for t, grad_BD in enumerate(grad_TBD.detach())}
         return grad_TBD
 
     def take(self) -> Seen:
-        """What was seen since the last call; teachers are asked in order, chunk by chunk."""
-        seen = Seen(tuple(zip(self._trained, self._asked, strict=True)), torch.cat(self._answers))
-        self._trained, self._asked, self._answers = [], [], []
+        """What was seen since the last call, teacher by teacher."""
+        order = sorted(self._answers)
+        shown = tuple((self._trained[teacher], self._asked[teacher]) for teacher in order)
+        seen = Seen(shown, torch.stack([self._answers[teacher] for teacher in order]))
+        self._trained, self._asked, self._answers = {}, {}, {}
         return seen
 
 
-def _present(shards: Shards) -> list[Tensor]:
+def _present(shards: Shards) -> dict[int, Tensor]:
     pairs = zip(shards.images_TRCHW, shards.present_TR, strict=True)
-    return [images[present].clone() for images, present in pairs]
+    return {shards.first + t: images[present].clone() for t, (images, present) in enumerate(pairs)}
 
 
 class Puppets:
@@ -181,7 +183,6 @@ class Puppets:
 
     def __init__(self, grad_TBD: Tensor) -> None:
         self._grad_TBD = grad_TBD
-        self._next = 0
 
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
         return {"none": torch.zeros(num_teachers, 0, device=device)}
@@ -190,8 +191,8 @@ class Puppets:
         return state
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
-        start, self._next = self._next, self._next + shards.num_teachers
-        return self._grad_TBD[start : self._next].to(fakes.images_BCHW.device)
+        rows = slice(shards.first, shards.first + shards.num_teachers)
+        return self._grad_TBD[rows].to(fakes.images_BCHW.device)
 
 
 def puppet_tally(parts: Parts, grad_TBD: Tensor, top_k: int) -> Tensor:

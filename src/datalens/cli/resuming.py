@@ -71,14 +71,21 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in CHANGEABLE if is_given(options[name])}
 
 
+def performance(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings of speed and memory that a resumed run is to use."""
+    from datalens.training.changes import PERFORMANCE
+
+    return {name: options[name] for name in PERFORMANCE if is_given(options.get(name))}
+
+
 def _refuse_settings(options: dict[str, Any]) -> None:
     from datalens.cli.settings import SETTING_OF_OPTION
-    from datalens.training.changes import CHANGEABLE
+    from datalens.training.changes import CHANGEABLE, PERFORMANCE
 
     epsilon = options["epsilon"]
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
     for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
-        if is_given(options[name]) and name not in CHANGEABLE:
+        if is_given(options[name]) and name not in (*CHANGEABLE, *PERFORMANCE):
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")

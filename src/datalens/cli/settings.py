@@ -37,6 +37,9 @@ SETTING_OF_OPTION = {
     "num_steps": ("voting", "num_steps"),
     "device": ("performance", "device"),
     "chunk_size": ("performance", "chunk_size"),
+    "teacher_store": ("performance", "teacher_store"),
+    "teacher_memory": ("performance", "teacher_memory"),
+    "checkpoint_every": ("performance", "checkpoint_every"),
 }
 
 

@@ -24,11 +24,12 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.resuming import changes, declared_classes, finished_run, require_resumable
+from datalens.cli.resuming import changes, declared_classes, finished_run, performance, require_resumable
 from datalens.cli.stopping import StopRequest
 from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
+from datalens.teachers.store_kind import StoreKind
 
 if TYPE_CHECKING:
     from datalens.data.images import LabelledImages
@@ -99,7 +100,21 @@ _RECIPES = "the recipe's"
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
 @click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
 @click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
-@click.option("--chunk-size", type=Whole(), show_default="40", help="Teachers handled at once.")
+@click.option("--chunk-size", type=Whole(), show_default="what suits", help="Teachers handled at once.")
+@click.option(
+    "--teacher-store",
+    type=Kind(StoreKind),
+    show_default="auto",
+    help="Where teachers live between steps; auto takes the disk where memory is too small.",
+)
+@click.option(
+    "--teacher-memory",
+    type=Number(0),
+    metavar="GIB",
+    show_default="most of what is free",
+    help="What teachers may take in memory.",
+)
+@click.option("--checkpoint-every", type=Whole(), show_default=_RECIPES, help="Steps between checkpoints.")
 @data_options
 @public_option
 @quiet_option
@@ -109,7 +124,8 @@ def train(source: str, **options: Any) -> int:
 
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
     step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the
-    run's own and SOURCE the same; epsilon, noise, top-k, threshold and steps may be given anew.
+    run's own and SOURCE the same; epsilon, noise, top-k, threshold, steps, and what only
+    changes speed and memory, may be given anew.
 
     \b
     datalens train mnist --out runs/mnist --epsilon 1
@@ -170,7 +186,11 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
         try:
             if config is None:
                 return DataLens.resume(
-                    run, data, changes=changes(options), tell=progress.tell, stop=stop
+                    run,
+                    data,
+                    changes={**changes(options), **performance(options)},
+                    tell=progress.tell,
+                    stop=stop,
                 ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
             return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop

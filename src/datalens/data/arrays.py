@@ -245,6 +245,7 @@ def _flat_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, int | None]
             f"{name}: y has shape {labels.shape}; give one label a record: [N], [N,1] or one-hot [N,Y]"
         )
     if labels.dtype.kind == "f":
+        labels = labels.astype(np.float64)  # half precision cannot even hold the limit below
         bad = labels[~np.isfinite(labels) | (labels != np.floor(np.where(np.isfinite(labels), labels, 0.0)))]
         if bad.size:
             raise DataError(

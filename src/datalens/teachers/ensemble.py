@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from threading import Lock
 
 import torch
 from torch import Tensor
 
 from datalens.compression.image_cap import strongest_images, tally_of_images
 from datalens.compression.topk_sign import SignVotes, topk_sign
-from datalens.errors import ConfigError
+from datalens.errors import CheckpointError, ConfigError
 from datalens.randomness import Streams
-from datalens.teachers.family import Fakes, TeacherFamily
+from datalens.teachers.family import Fakes, TeacherFamily, TeacherState
+from datalens.teachers.room import state_bytes
 from datalens.teachers.shards import ShardSource
 from datalens.teachers.store import MemoryStore, TeacherStore
+from datalens.teachers.threads import run_in_threads
 
 TEACHER_BLOCK = 20
 """Teachers that share one random stream. Fixed: it decides who gets which draws, whatever the chunk size."""
+
+PART_BYTES = 2**28
+"""Most bytes of a part of a checkpoint, unless a chunk has more."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +57,31 @@ class TallyResult:
     diagnostics: Diagnostics
 
 
+@dataclass(frozen=True)
+class TeacherPart:
+    """The states of some teachers, as a checkpoint holds them. Private.
+
+    Attributes:
+        start: the first of them.
+        stop: one past the last.
+        tensors: stacked, axis 0 the teacher.
+    """
+
+    start: int
+    stop: int
+    tensors: TeacherState
+
+
 class TeacherEnsemble:
     """Every teacher with its own shard, state and votes; nothing is shared between teachers.
 
+    Chunks of teachers are handled by as many threads as PyTorch may use, one thread a chunk, so that the
+    number of threads changes no vote.
+
     Guarantee: each teacher adds at most ``top_k`` votes of -1 or +1 to an image's tally, and changing one
     teacher's shard changes that teacher's votes alone. Memory for votes grows with the image and the chunk,
-    not with the number of teachers. ``chunk_size`` and ``device`` are performance settings: initial weights
-    and vote draws depend on the teacher and the step, never on the chunk.
+    not with the number of teachers. ``chunk_size``, ``device``, ``store`` and ``span`` are performance settings:
+    initial weights and vote draws depend on the teacher and the step, never on the chunk.
 
     Args:
         family: the kind of teacher.
@@ -65,7 +89,8 @@ class TeacherEnsemble:
         streams: private random streams.
         chunk_size: teachers handled at once.
         device: where the teachers compute.
-        store: where their states live; in memory on ``device`` unless given.
+        store: where their states live; in memory on ``device`` unless given. Closed with the ensemble.
+        span: (first, last + 1) of the teachers that are handled here; all unless given.
 
     Attributes:
         compress: from a gradient to at most ``top_k`` votes on an image, :func:`topk_sign`; experiments put
@@ -85,6 +110,7 @@ class TeacherEnsemble:
         chunk_size: int = TEACHER_BLOCK,
         device: torch.device | str = "cpu",
         store: TeacherStore | None = None,
+        span: tuple[int, int] | None = None,
     ) -> None:
         if shards.num_teachers < 1 or chunk_size < 1:
             raise ConfigError(
@@ -94,13 +120,19 @@ class TeacherEnsemble:
         self.num_teachers = shards.num_teachers
         self.chunk_size = chunk_size
         self.device = torch.device(device)
+        self.span = span if span is not None else (0, self.num_teachers)
         self.compress: Callable[[Tensor, int, float, torch.Generator], SignVotes] = topk_sign
         self._shards = shards
         self._streams = streams
-        self._store = store if store is not None else MemoryStore(self.num_teachers, self.device)
-        for block, start, stop in _blocks(0, self.num_teachers):
-            rng = streams.torch("teacher-weights", block)
-            self._store.save(start, stop, family.init(stop - start, rng, self.device))
+        first, last = self.span
+        self._store = store if store is not None else MemoryStore(last - first, self.device, first)
+        self._is_filled = False
+
+    @property
+    def chunks(self) -> list[tuple[int, int]]:
+        """(first, last + 1) of every chunk."""
+        first, last = self.span
+        return [(start, min(start + self.chunk_size, last)) for start in range(first, last, self.chunk_size)]
 
     def tally(
         self,
@@ -121,19 +153,21 @@ class TeacherEnsemble:
             clip_bound: coordinate clip of a teacher's gradient.
             images_per_teacher: images that one teacher may vote on; None for all.
         """
+        self._fill()
         fakes = Fakes(fakes.images_BCHW.detach().to(self.device), fakes.labels_B.to(self.device))
         batch_size = len(fakes.images_BCHW)
         tally_BD = torch.zeros(
             batch_size, fakes.images_BCHW[0].numel(), dtype=torch.int32, device=self.device
         )
-        failures: list[Tensor] = []
-        for start in range(0, self.num_teachers, self.chunk_size):
-            stop = min(start + self.chunk_size, self.num_teachers)
+        failed_T = torch.zeros(self.num_teachers, dtype=torch.int64, device=self.device)
+        adding = Lock()
+
+        def ask(start: int, stop: int) -> None:
             shards = self._shards.chunk(start, stop, self.device)
             state = self.family.train(self._store.load(start, stop), shards, fakes, num_teacher_steps)
             grad_TBD = self.family.input_gradient(state, shards, fakes)
             self._store.save(start, stop, state)
-            failures.append((~torch.isfinite(grad_TBD.abs().amax(2))).sum(1))
+            failed_T[start:stop] = (~torch.isfinite(grad_TBD.abs().amax(2))).sum(1)
             image_TS = None
             if images_per_teacher is not None and images_per_teacher < batch_size:
                 grad_TBD, image_TS = strongest_images(grad_TBD, images_per_teacher)
@@ -141,31 +175,97 @@ class TeacherEnsemble:
                 part = slice(first - start, last - start)
                 vote_TBD = self._votes(grad_TBD[part], block, first, step, top_k, clip_bound)
                 if image_TS is None:
-                    tally_BD += vote_TBD.sum(0, dtype=torch.int32)
+                    votes_BD = vote_TBD.sum(0, dtype=torch.int32)
                 else:
-                    tally_BD += tally_of_images(vote_TBD, image_TS[part], batch_size)
-        failed_T = torch.cat(failures).cpu()
-        tally_BD = tally_BD.cpu()
+                    votes_BD = tally_of_images(vote_TBD, image_TS[part], batch_size)
+                with adding:
+                    tally_BD.add_(votes_BD)
+
+        chunks = self.chunks
+        if step % 2:  # there and back: what was used last is still in the system's file cache
+            chunks.reverse()
+        run_in_threads(chunks, ask, self._store.prefetch, self.device)
+        return TallyResult(tally_BD.cpu(), self._diagnostics(step, tally_BD.cpu(), failed_T.cpu()))
+
+    def parts(self) -> Iterator[TeacherPart]:
+        """All states that are handled here, a part of at most :data:`PART_BYTES` (or a chunk) at a time."""
+        self._fill()
+        self._store.flush()
+        waiting: list[TeacherPart] = []
+        for start, stop in self.chunks:
+            tensors = self._store.load(start, stop)
+            waiting.append(TeacherPart(start, stop, tensors))
+            if state_bytes(tensors) * (len(waiting) + 1) > PART_BYTES or stop == self.span[1]:
+                joined = _joined(waiting)
+                yield TeacherPart(
+                    joined.start, joined.stop, {name: value.cpu() for name, value in joined.tensors.items()}
+                )
+                for part in waiting:
+                    self._store.unload(part.start, part.stop)
+                waiting = []
+
+    def load_parts(self, parts: Iterable[TeacherPart]) -> None:
+        """Put back what :meth:`parts` gave; draws need no state, they follow from the step.
+
+        Args:
+            parts: all teachers of the span, in order; others are passed over. How they were cut does not matter.
+
+        Raises:
+            CheckpointError: states of another kind or number of teachers.
+        """
+        waiting: list[TeacherPart] = []
+        chunks = self.chunks
+        shapes = {name: tuple(value.shape[1:]) for name, value in self._state_of(1).items()}
+        for part in parts:
+            _check_shapes(part, shapes)
+            waiting.append(part)
+            while chunks and waiting and chunks[0][1] <= part.stop:
+                start, stop = chunks.pop(0)
+                pieces = [_rows(one, start, stop) for one in waiting if one.stop > start and one.start < stop]
+                chunk = _joined(pieces)
+                if (chunk.start, chunk.stop) != (start, stop):
+                    raise _wrong_number(chunk.start, self.num_teachers)
+                on_device = {name: value.to(self.device) for name, value in chunk.tensors.items()}
+                self._store.save(start, stop, on_device)
+                waiting = [one for one in waiting if one.stop > stop]
+        if chunks:
+            raise _wrong_number(chunks[0][0], self.num_teachers)
+        self._store.flush()
+        self._is_filled = True
+
+    def close(self) -> None:
+        """Drop all states."""
+        self._store.close()
+
+    def _fill(self) -> None:
+        """Give every teacher its fresh state, unless it has one."""
+        if self._is_filled:
+            return
+        fresh: dict[int, TeacherState] = {}
+        for start, stop in self.chunks:
+            pieces = []
+            for block, first, last in _blocks(start, stop):
+                if block not in fresh:
+                    size = min(TEACHER_BLOCK, self.num_teachers - block * TEACHER_BLOCK)
+                    fresh = {block: self._state_of(size, block)}
+                offset = block * TEACHER_BLOCK
+                whole = TeacherPart(offset, offset + len(next(iter(fresh[block].values()))), fresh[block])
+                pieces.append(_rows(whole, first, last))
+            self._store.save(start, stop, _joined(pieces).tensors)
+        self._store.flush()
+        self._is_filled = True
+
+    def _state_of(self, num_teachers: int, block: int = 0) -> TeacherState:
+        return self.family.init(num_teachers, self._streams.torch("teacher-weights", block), self.device)
+
+    def _diagnostics(self, step: int, tally_BD: Tensor, failed_T: Tensor) -> Diagnostics:
         share_BD = tally_BD.double() / self.num_teachers
-        diagnostics = Diagnostics(
+        return Diagnostics(
             step=step,
             failed=tuple((int(t), int(failed_T[t])) for t in failed_T.nonzero().flatten()),
             rms_agreement=float(share_BD.square().mean().sqrt()),
             max_agreement=float(share_BD.abs().max()),
         )
-        return TallyResult(tally_BD, diagnostics)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """All teachers' states, flat name -> tensor with axis 0 the teacher. Private."""
-        return self._store.state_dict()
-
-    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what :meth:`state_dict` gave; draws need no state, they follow from the step.
-
-        Raises:
-            CheckpointError: states of another kind or number of teachers.
-        """
-        self._store.load_state_dict(tensors)
 
     def _votes(
         self, grad_TBD: Tensor, block: int, first: int, step: int, top_k: int, clip_bound: float
@@ -178,6 +278,48 @@ class TeacherEnsemble:
             whole_TBD[offset : offset + size] = grad_TBD
             grad_TBD = whole_TBD
         return self.compress(grad_TBD, top_k, clip_bound, rng).vote_TBD[offset : offset + size]
+
+
+def _rows(part: TeacherPart, start: int, stop: int) -> TeacherPart:
+    """The teachers ``start`` to ``stop - 1`` of a part, as far as it has them."""
+    first, last = max(part.start, start), min(part.stop, stop)
+    rows = slice(first - part.start, last - part.start)
+    return TeacherPart(first, last, {name: value[rows] for name, value in part.tensors.items()})
+
+
+def _joined(parts: list[TeacherPart]) -> TeacherPart:
+    """Parts that follow each other as one; refuses a gap by its ends."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].tensors
+    tensors = {name: torch.cat([part.tensors[name] for part in parts]) for name in names}
+    return TeacherPart(
+        parts[0].start, parts[0].start + sum(part.stop - part.start for part in parts), tensors
+    )
+
+
+def _check_shapes(part: TeacherPart, mine: dict[str, tuple[int, ...]]) -> None:
+    theirs = {name: tuple(value.shape[1:]) for name, value in part.tensors.items()}
+    lengths = {len(value) for value in part.tensors.values()}
+    if mine != theirs:
+        name = sorted(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))[0]
+        raise CheckpointError(
+            f"teacher state {name!r} has shape {theirs.get(name, 'missing')} in the checkpoint and "
+            f"{mine.get(name, 'none')} here: both must be one kind of teachers; "
+            "resume with the run's own configuration"
+        )
+    if lengths != {part.stop - part.start}:
+        raise CheckpointError(
+            f"states of teachers {part.start} to {part.stop - 1} are of {sorted(lengths)} teachers; "
+            "restore the checkpoint"
+        )
+
+
+def _wrong_number(first: int, num_teachers: int) -> CheckpointError:
+    return CheckpointError(
+        f"states of teacher {first} and later are missing in the checkpoint: it must hold one kind and number "
+        f"of teachers, {num_teachers} here; resume with the run's own configuration"
+    )
 
 
 def _blocks(start: int, stop: int) -> Iterator[tuple[int, int, int]]:

@@ -20,11 +20,13 @@ class Shards:
         images_TRCHW: float32 in [0, 1]; an empty slot holds zeros.
         labels_TR: int64 in 0..Y-1; an empty slot holds 0.
         present_TR: bool; False marks an empty slot, which must not influence anything.
+        first: number of the first teacher; chunks come in any order, and several at a time.
     """
 
     images_TRCHW: Tensor
     labels_TR: Tensor
     present_TR: Tensor
+    first: int = 0
 
     @property
     def num_teachers(self) -> int:

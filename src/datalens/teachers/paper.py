@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -14,6 +15,9 @@ from datalens.errors import CheckpointError
 from datalens.models.scratch import ThreadScratch
 from datalens.models.stacked import PaperDiscriminator, Params
 from datalens.teachers.family import Fakes, Shards, TeacherState
+
+IN_CACHE = 4
+"""Teachers handled at once on a CPU; their weights, moments and gradients are 36 MB at the published size."""
 
 ADAM_EPS = 1e-8
 BETA2 = 0.999
@@ -84,9 +88,37 @@ class PaperTeachers:
         state[STEP] = torch.zeros(num_teachers, device=device)
         return state
 
-    @torch.no_grad()
     def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
         """``num_steps`` steps of every teacher, in place: ``state`` itself is updated and returned."""
+        done = _steps_done(state)
+        for part, few in self._parts(state, shards):
+            self._train(part, few, fakes, num_steps, done.clone())
+        state[STEP] += num_steps
+        return state
+
+    def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
+        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes."""
+        grads = [self._input_gradient(part, few, fakes) for part, few in self._parts(state, shards)]
+        return torch.cat(grads)
+
+    def _parts(self, state: TeacherState, shards: Shards) -> Iterator[tuple[TeacherState, Shards]]:
+        """On a CPU a few teachers at a time, so that they stay in its caches; elsewhere all at once."""
+        num_teachers = shards.num_teachers
+        few = IN_CACHE if state[STEP].device.type == "cpu" else num_teachers
+        for start in range(0, num_teachers, few):
+            rows = slice(start, start + few)
+            yield (
+                {name: value[rows] for name, value in state.items()},
+                Shards(
+                    shards.images_TRCHW[rows],
+                    shards.labels_TR[rows],
+                    shards.present_TR[rows],
+                    shards.first + start,
+                ),
+            )
+
+    @torch.no_grad()
+    def _train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int, done: Tensor) -> None:
         params = self._params(state)
         images_TBCHW, labels_TB = _shared(params, fakes)
         real_images = shards.images_TRCHW.to(images_TBCHW)
@@ -95,19 +127,15 @@ class PaperTeachers:
             self._buffers.scratch,
         )
         num_real = shards.labels_TR.shape[1]
-        done = _steps_done(state)
         for _ in range(num_steps):
             logit_TB, tape = self.network.forward(params, batch)
             belief_TB = torch.sigmoid(logit_TB)
             grad_TB = torch.cat([belief_TB[:, :num_real] - 1.0, belief_TB[:, num_real:]], 1)
             grads = self.network.backward(params, batch, tape, grad_TB.mul_(batch.weight_TB))
             self._adam_step(state, grads, done)
-        state[STEP] += num_steps
-        return state
 
     @torch.no_grad()
-    def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
-        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes."""
+    def _input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
         params = self._params(state)
         images_TBCHW, labels_TB = _shared(params, fakes)
         if self.vote_statistics is VoteStatistics.FAKES:

@@ -75,4 +75,4 @@ class RecordShards:
         if pixels.dtype == torch.uint8:
             unit = unit.div_(255.0)
         unit_TRCHW = unit.view(num_teachers, num_slots, *self._image_shape)
-        return Shards(unit_TRCHW, labels_TR.to(device), present_TR.to(device))
+        return Shards(unit_TRCHW, labels_TR.to(device), present_TR.to(device), start)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -12,17 +14,32 @@ from datalens.randomness import Streams
 from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.partition import Partition
+from datalens.teachers.room import chunk_size_for, make_store, state_bytes
 from datalens.teachers.shards import RecordShards
-from datalens.training.config import Config
+from datalens.training.config import Config, Performance
 from datalens.training.facts import PublicFacts, declared_records, require_public_classes
 from datalens.training.plan import Plan, check_plan
 
 
 def make_teachers(
-    facts: PublicFacts, data: LabelledImages, partition: Partition, private: Streams
+    facts: PublicFacts,
+    data: LabelledImages,
+    partition: Partition,
+    private: Streams,
+    performance: Performance | None = None,
+    folder: Path | None = None,
 ) -> TeacherEnsemble:
-    """The teachers of a run, each with its shard, as they stand before the first step. Private."""
-    teachers, performance = facts.config.teachers, facts.config.performance
+    """The teachers of a run, each with its shard, as they stand before the first step. Private.
+
+    Args:
+        facts: of the run.
+        data: the sensitive records.
+        partition: their slots.
+        private: private random streams.
+        performance: in place of the run's own.
+        folder: where states that do not fit into memory go; private. None for the system's temporary folder.
+    """
+    teachers, performance = facts.config.teachers, performance or facts.config.performance
     settings = TeacherSettings(
         image_shape=facts.image_shape,
         num_classes=len(facts.classes),
@@ -39,12 +56,24 @@ def make_teachers(
         torch.from_numpy(data.labels),
         torch.from_numpy(partition.record_of_slot),
     )
+    family = make_family(teachers.kind, settings)
+    device = torch.device(performance.device)
+    num_teachers, voting = partition.num_teachers, facts.config.voting
+    a_state = state_bytes(family.init(1, torch.Generator(), torch.device("cpu")))
+    a_vote = 4 * voting.batch_size * math.prod(facts.image_shape)
     return TeacherEnsemble(
-        make_family(teachers.kind, settings),
+        family,
         shards,
         private,
-        chunk_size=performance.chunk_size,
-        device=performance.device,
+        chunk_size=performance.chunk_size or chunk_size_for(a_state, a_vote, num_teachers, device),
+        device=device,
+        store=make_store(
+            performance.teacher_store,
+            a_state * num_teachers,
+            performance.teacher_memory,
+            device,
+            folder,
+        ),
     )
 
 

@@ -13,12 +13,24 @@ from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import Event, compact
 from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
 from datalens.privacy.wording import rounded_up
-from datalens.training.config import Config
+from datalens.training.config import Config, Performance
 from datalens.training.facts import PublicFacts
 from datalens.training.plan import score_mechanism, vote_threshold
 from datalens.training.terms import Terms, is_step, next_step, terms_in_force
 
 CHANGEABLE = ("epsilon", "noise_stddev", "top_k", "vote_threshold", "num_steps")
+PERFORMANCE = tuple(Performance.model_fields)
+
+
+def split_performance(config: Config, changes: Mapping[str, Any]) -> tuple[Performance, dict[str, Any]]:
+    """The performance settings of a run that goes on, and the other changes.
+
+    Raises:
+        ConfigError: a value that is out of range.
+    """
+    given = {name: value for name, value in changes.items() if name in PERFORMANCE and value is not None}
+    rest = {name: value for name, value in changes.items() if name not in PERFORMANCE}
+    return config.replace(performance=given).performance, rest
 
 
 def change_terms(

@@ -1,8 +1,8 @@
 """Checkpoints of the private side: whole or absent, checksummed, the last two kept. Never to be shared.
 
-A checkpoint is a folder with ``state.safetensors`` and ``meta.json``; the latter holds the SHA-256 of the
-former. It is written under a temporary name, flushed, then renamed. Nothing is pickled, so nothing runs when
-one is read.
+A checkpoint is a folder with ``state.safetensors`` (the student), a file for every part of the teachers, and
+``meta.json``, which holds the SHA-256 of each. It is written under a temporary name, flushed, then renamed.
+Nothing is pickled, so nothing runs when one is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,13 @@ import safetensors.torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
+from datalens.teachers.ensemble import TeacherPart
 from datalens.training.files import PRIVATE, file_digest, read_json, sync_folder, write_json
 
 KEPT = 2
+STATE = "state.safetensors"
 _NAME = re.compile(r"step-(\d{8})")
+_PART = re.compile(r"teachers-(\d{8})-(\d{8})\.safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,8 @@ class Checkpoint:
 
     Attributes:
         step: number of steps done; the next one has this number.
-        tensors: flat name -> tensor.
+        tensors: of the student, flat name -> tensor.
+        path: its folder, where the teachers' parts are.
         head: index and hash of the ledger's last line then.
         last_step: number of the last released step then, -1 for none.
         passed_over: one line for each newer checkpoint that was damaged.
@@ -40,20 +44,43 @@ class Checkpoint:
 
     step: int
     tensors: dict[str, Tensor]
+    path: Path
     head: tuple[int, str]
     last_step: int
     passed_over: tuple[str, ...] = field(default=())
 
+    def parts(self) -> Iterator[TeacherPart]:
+        """The teachers' states in order, read one by one.
+
+        Raises:
+            CheckpointError: a part that cannot be read.
+        """
+        found = [(match, path) for path in self.path.iterdir() if (match := _PART.fullmatch(path.name))]
+        for match, path in sorted(found, key=lambda pair: pair[1].name):
+            try:
+                yield TeacherPart(int(match[1]), int(match[2]) + 1, safetensors.torch.load_file(path))
+            except (OSError, safetensors.SafetensorError) as error:
+                raise CheckpointError(
+                    f"{path}: cannot be read ({' '.join(str(error).split()):.120})"
+                ) from None
+
 
 def save_checkpoint(
-    folder: Path, step: int, tensors: Mapping[str, Tensor], *, head: tuple[int, str], last_step: int
+    folder: Path,
+    step: int,
+    tensors: Mapping[str, Tensor],
+    parts: Iterable[TeacherPart],
+    *,
+    head: tuple[int, str],
+    last_step: int,
 ) -> Path:
     """Write one checkpoint and drop all but the newest two.
 
     Args:
         folder: where checkpoints lie, under ``private/``.
         step: generator steps done.
-        tensors: flat name -> tensor.
+        tensors: of the student, flat name -> tensor.
+        parts: the teachers' states.
         head: the ledger's.
         last_step: number of the last released step, -1 for none.
 
@@ -65,13 +92,11 @@ def save_checkpoint(
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True, mode=0o700)
-        state = temporary / "state.safetensors"
-        state.touch(PRIVATE)
-        safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()}, state)
-        state.chmod(PRIVATE)
-        with state.open("rb") as file:
-            os.fsync(file.fileno())
-        meta = {"head": list(head), "last_step": last_step, "step": step, "sha256": file_digest(state)}
+        digests = {STATE: _write(temporary / STATE, tensors)}
+        for part in parts:
+            file = f"teachers-{part.start:08d}-{part.stop - 1:08d}.safetensors"
+            digests[file] = _write(temporary / file, part.tensors)
+        meta = {"head": list(head), "last_step": last_step, "step": step, "sha256": digests}
         write_json(temporary / "meta.json", meta, mode=PRIVATE)
         shutil.rmtree(old, ignore_errors=True)
         if final.exists():
@@ -79,7 +104,7 @@ def save_checkpoint(
         temporary.rename(final)
         sync_folder(folder)
         shutil.rmtree(old, ignore_errors=True)
-    except (OSError, RunError, safetensors.SafetensorError) as error:
+    except (OSError, RunError, CheckpointError, safetensors.SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         reason = " ".join(str(error).split())
         raise CheckpointError(
@@ -88,6 +113,16 @@ def save_checkpoint(
     for _, path in _found(folder)[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
     return final
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write tensors to disk for the owner alone; their file's SHA-256."""
+    path.touch(PRIVATE)
+    safetensors.torch.save_file({name: value.contiguous() for name, value in tensors.items()}, path)
+    path.chmod(PRIVATE)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return file_digest(path)
 
 
 def latest_checkpoint(folder: Path) -> Checkpoint | None:
@@ -108,17 +143,18 @@ def latest_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 def _read(path: Path, step: int, passed_over: tuple[str, ...]) -> Checkpoint:
-    state = path / "state.safetensors"
     try:
         meta = read_json(path / "meta.json")
-        found = file_digest(state)
-        if not isinstance(meta, dict) or meta.get("sha256") != found or meta.get("step") != step:
-            raise CheckpointError(f"{state}: damaged (its SHA-256 is not the recorded one)")
+        if not isinstance(meta, dict) or meta.get("step") != step or not isinstance(meta.get("sha256"), dict):
+            raise CheckpointError(f"{path / 'meta.json'}: damaged")
+        for name, digest in meta["sha256"].items():
+            if file_digest(path / Path(name).name) != digest:
+                raise CheckpointError(f"{path / name}: damaged (its SHA-256 is not the recorded one)")
         head, last_step = _known(meta, path)
-        tensors = safetensors.torch.load_file(state)
+        tensors = safetensors.torch.load_file(path / STATE)
     except (RunError, OSError, safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: damaged ({' '.join(str(error).split()):.120})") from None
-    return Checkpoint(step, tensors, head, last_step, passed_over)
+    return Checkpoint(step, tensors, path, head, last_step, passed_over)
 
 
 def _known(meta: dict[str, Any], path: Path) -> tuple[tuple[int, str], int]:

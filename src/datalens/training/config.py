@@ -22,6 +22,7 @@ from datalens.privacy.events import NoiseKind
 from datalens.privacy.sensitivity import images_voted
 from datalens.student.latent import LatentLaw
 from datalens.teachers.families import TeacherKind
+from datalens.teachers.store_kind import StoreKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -208,13 +209,21 @@ class Performance(Section):
 
     Attributes:
         device: where teachers and student compute, as PyTorch names it.
-        chunk_size: teachers handled at once.
+        chunk_size: teachers handled at once; None for as many as suit the device.
+        teacher_store: where teachers' states live between steps: memory, disk, or auto, which takes the disk
+            where they do not fit into memory.
+        teacher_memory: GiB that the states may take in memory before the disk is used; None for most of what
+            is free with auto, and nothing with disk.
         checkpoint_every: generator steps between checkpoints.
     """
 
     device: str = "cpu"
-    chunk_size: Count = 40
+    chunk_size: Count | None = None
+    teacher_store: StoreKind = StoreKind.AUTO
+    teacher_memory: Annotated[float, Field(ge=0, le=2**20, allow_inf_nan=False)] | None = None
     checkpoint_every: Count = 25
+
+    _teacher_store = field_validator("teacher_store", mode="before")(_enum(StoreKind))
 
 
 class Config(Section):

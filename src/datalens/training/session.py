@@ -10,8 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, CheckpointError, PrivacyWarning, RunError
 from datalens.privacy.budget import Budget, PriceError
@@ -24,9 +22,9 @@ from datalens.teachers.partition import Partition
 from datalens.training.agreement import check_class_order, check_header, check_heads, check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
 from datalens.training.assembly import draw_run, make_teachers, noise_for_step
-from datalens.training.changes import change_terms
+from datalens.training.changes import change_terms, split_performance
 from datalens.training.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint
-from datalens.training.config import Config
+from datalens.training.config import Config, Performance
 from datalens.training.directions import DirectionLog, DirectionRecord
 from datalens.training.facts import PublicFacts, declared_records, read_facts
 from datalens.training.files import append_line, sweep, write_json
@@ -64,6 +62,7 @@ class Session:
 
     Attributes:
         facts: what everybody may know.
+        performance: settings of this stretch of the run; the run's own, unless others were given.
         plan: what may still be released, and how.
         budget: what was authorised and spent.
         student: the generator in training.
@@ -81,8 +80,10 @@ class Session:
         folder: RunFolder | None,
         shared: DatasetBudget | None = None,
         changes: Mapping[str, Any] | None = None,
+        performance: Performance | None = None,
     ) -> None:
         self.facts = facts
+        self.performance = performance or facts.config.performance
         self.folder = folder
         privacy = facts.config.privacy
         of_classes = note_of_classes(
@@ -119,11 +120,18 @@ class Session:
             )
         self.plan = plan_in_force(facts, ledger, self.budget.authorisation)
         self._next_step = next_step(ledger.lines)
-        self.student = Student(facts.student_plan, facts.streams, facts.config.performance.device)
+        self.student = Student(facts.student_plan, facts.streams, self.performance.device)
         self.parts = Parts(
             config=terms_in_force(ledger).config(facts.config),
             student=self.student,
-            teachers=make_teachers(facts, data, partition, private),
+            teachers=make_teachers(
+                facts,
+                data,
+                partition,
+                private,
+                self.performance,
+                None if self.folder is None else self.folder.private,
+            ),
             mechanism=self.plan.mechanism,
             budget=self.budget,
             noise_for_step=noise_for_step(facts.config),
@@ -194,7 +202,8 @@ class Session:
         Args:
             root: the run's folder.
             data: the same records.
-            changes: settings that may change, see :func:`datalens.training.changes.change_terms`.
+            changes: settings that may change, see :func:`datalens.training.changes.change_terms`, and any
+                performance setting, which is not recorded.
 
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
@@ -203,6 +212,7 @@ class Session:
         facts = read_facts(folder)
         refuse_tuned(folder, "go on")
         require_private(folder)
+        performance, changes = split_performance(facts.config, changes or {})
         kept = Secrets.read(folder.secrets)
         check_class_order(data.classes, facts, root)
         if kept.fingerprint != fingerprint(data):
@@ -218,7 +228,7 @@ class Session:
                 shared = open_charged_budget(kept.budget_file, ledger)
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
-            session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes)
+            session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes, performance)
         except BaseException:
             ledger.close()
             if shared is not None:
@@ -263,18 +273,21 @@ class Session:
         """Save teachers and student under ``private/``; without a folder, nothing."""
         if self.folder is None:
             return
-        tensors = {f"student/{name}": value for name, value in self.student.state_dict().items()}
-        tensors |= {f"teachers/{name}": value for name, value in self.parts.teachers.state_dict().items()}
-        last_step = self.records[-1].step if self.records else -1
         save_checkpoint(
-            self.folder.checkpoints, self.steps_done, tensors, head=self._ledger.head, last_step=last_step
+            self.folder.checkpoints,
+            self.steps_done,
+            self.student.state_dict(),
+            self.parts.teachers.parts(),
+            head=self._ledger.head,
+            last_step=self.records[-1].step if self.records else -1,
         )
         note_head(self._run_id, self._ledger.head)
         if self._shared is not None:
             note_budget_head(self._shared)
 
     def close(self) -> None:
-        """Give back ledgers and files."""
+        """Give back ledgers, files and the teachers' states."""
+        self.parts.teachers.close()
         self._ledger.close()
         if self._shared is not None:
             close_shared_budget(self._shared)
@@ -288,7 +301,7 @@ class Session:
 
     @property
     def _checkpoint_every(self) -> int:
-        return self.facts.config.performance.checkpoint_every
+        return self.performance.checkpoint_every
 
     def _progress(self) -> Progress:
         return Progress(
@@ -340,9 +353,5 @@ class Session:
                 "restore the file"
             )
         self.steps_done = checkpoint.step
-        self.student.load_state_dict(_part(checkpoint.tensors, "student/"))
-        self.parts.teachers.load_state_dict(_part(checkpoint.tensors, "teachers/"))
-
-
-def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        self.student.load_state_dict(checkpoint.tensors)
+        self.parts.teachers.load_parts(checkpoint.parts())

@@ -139,7 +139,8 @@ class DataLens:
             folder: of the run.
             data: the same records.
             changes: settings that may change: epsilon, noise_stddev, top_k, vote_threshold, num_steps. A higher
-                epsilon is recorded as decided after looking, and the proof does not cover it.
+                epsilon is recorded as decided after looking, and the proof does not cover it. Also performance
+                settings: device, chunk_size, teacher_store, teacher_memory, checkpoint_every.
             tell: called with a :class:`Progress` after every step.
             stop: asked before every step; True ends the training early.
 
