@@ -45,6 +45,29 @@ def test_a_crash_after_a_recorded_step_changes_no_bit(tmp_path: Path, straight: 
     assert verify_run(tmp_path / "run").agrees
 
 
+@pytest.mark.parametrize("kind", ["kernel", "paper"])
+def test_where_teachers_live_changes_no_bit_and_may_change_on_the_way(tmp_path: Path, kind: str) -> None:
+    settings = {"teachers__kind": kind, "privacy__insecure_seed": 7}
+    in_memory = train(tmp_path / "memory", **settings)
+    on_disk = train(tmp_path / "disk", performance__teacher_store="disk", **settings)
+    assert same_weights(on_disk, in_memory)
+    train(tmp_path / "run", steps=4, performance__teacher_store="disk", **settings)
+    assert not any(path.suffix == ".bin" for path in (tmp_path / "run" / "private").iterdir())
+    changes = {"teacher_store": "memory", "checkpoint_every": 1}
+    assert same_weights(DataLens.resume(tmp_path / "run", small_data(), changes=changes), in_memory)
+    assert verify_run(tmp_path / "run").agrees
+    kept = json.loads((RunFolder.open(tmp_path / "run").config).read_text())["config"]["performance"]
+    assert kept["teacher_store"] == "disk"  # what concerns speed is this stretch's alone
+
+
+def test_performance_settings_out_of_range_are_refused_when_a_run_goes_on(tmp_path: Path) -> None:
+    train(tmp_path / "run", steps=2)
+    for changes, said in (({"teacher_store": "tape"}, "known: auto"), ({"chunk_size": 0}, "chunk_size")):
+        with pytest.raises(ConfigError, match=said):
+            DataLens.resume(tmp_path / "run", small_data(), changes=changes)
+    resume(tmp_path / "run")
+
+
 def test_many_interruptions_change_no_bit(tmp_path: Path, straight: DataLens) -> None:
     crash_after(tmp_path / "run", 2, privacy__insecure_seed=7)
     for _ in range(3):
