@@ -159,7 +159,7 @@ class TeacherEnsemble:
         tally_BD = torch.zeros(
             batch_size, fakes.images_BCHW[0].numel(), dtype=torch.int32, device=self.device
         )
-        failed_T = torch.zeros(self.num_teachers, dtype=torch.int64, device=self.device)
+        failed_T = torch.zeros(self.num_teachers, dtype=torch.int32, device=self.device)
         adding = Lock()
 
         def ask(start: int, stop: int) -> None:
@@ -185,7 +185,9 @@ class TeacherEnsemble:
         if step % 2:  # there and back: what was used last is still in the system's file cache
             chunks.reverse()
         run_in_threads(chunks, ask, self._store.prefetch, self.device)
-        return TallyResult(tally_BD.cpu(), self._diagnostics(step, tally_BD.cpu(), failed_T.cpu()))
+        host = torch.cat([tally_BD.flatten(), failed_T]).cpu()  # the one wait for the device in a step
+        tally_BD, failed_T = host[: -self.num_teachers].view_as(tally_BD), host[-self.num_teachers :]
+        return TallyResult(tally_BD, self._diagnostics(step, tally_BD, failed_T))
 
     def parts(self) -> Iterator[TeacherPart]:
         """All states that are handled here, a part of at most :data:`PART_BYTES` (or a chunk) at a time."""
@@ -232,6 +234,11 @@ class TeacherEnsemble:
             raise _wrong_number(chunks[0][0], self.num_teachers)
         self._store.flush()
         self._is_filled = True
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of states that lie on disk."""
+        return self._store.disk_bytes
 
     def close(self) -> None:
         """Drop all states."""

@@ -63,16 +63,25 @@ class RecordShards:
     def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
         """The shards of teachers ``start`` to ``stop - 1``; empty slots hold zeros."""
         slots_TR = self._slots_TR[start:stop]
+        has_gaps = bool((slots_TR == EMPTY).any())
+        pixels_RD, labels_R = self._records_on(device)
+        slots_TR = slots_TR.to(device)
         present_TR = slots_TR != EMPTY
         num_teachers, num_slots = slots_TR.shape
         records = slots_TR.flatten().clamp(min=0)
-        pixels = self._pixels_RD.index_select(0, records)  # whole rows; indexing would go pixel by pixel
-        labels_TR = self._labels_R.index_select(0, records).view_as(slots_TR)
-        if not bool(present_TR.all()):
-            pixels[~present_TR.flatten()] = 0
+        pixels = pixels_RD.index_select(0, records)  # whole rows; indexing would go pixel by pixel
+        labels_TR = labels_R.index_select(0, records).view_as(slots_TR)
+        if has_gaps:
+            pixels.masked_fill_(~present_TR.flatten()[:, None], 0)
             labels_TR = labels_TR * present_TR
-        unit = pixels.to(device, torch.float32)
+        unit = pixels.to(torch.float32)
         if pixels.dtype == torch.uint8:
             unit = unit.div_(255.0)
         unit_TRCHW = unit.view(num_teachers, num_slots, *self._image_shape)
-        return Shards(unit_TRCHW, labels_TR.to(device), present_TR.to(device), start)
+        return Shards(unit_TRCHW, labels_TR, present_TR, start)
+
+    def _records_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Pixels and labels where the teachers compute; moved there once."""
+        if self._pixels_RD.device != device:
+            self._pixels_RD, self._labels_R = self._pixels_RD.to(device), self._labels_R.to(device)
+        return self._pixels_RD, self._labels_R

@@ -17,6 +17,11 @@ class TeacherStore(Protocol):
     Several threads may use a store at once, each with a chunk of its own.
     """
 
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes that lie on disk."""
+        ...
+
     def load(self, start: int, stop: int) -> TeacherState:
         """The states of teachers ``start`` to ``stop - 1``; a family may change them in place."""
         ...
@@ -68,6 +73,11 @@ class MemoryStore:
         self._device = device
         self._first = first
         self._tensors: dict[str, Tensor] = {}
+
+    @property
+    def disk_bytes(self) -> int:
+        """None do."""
+        return 0
 
     def load(self, start: int, stop: int) -> TeacherState:
         """Views of the states of teachers ``start`` to ``stop - 1``."""
