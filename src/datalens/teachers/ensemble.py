@@ -248,17 +248,18 @@ class TeacherEnsemble:
         """Give every teacher its fresh state, unless it has one."""
         if self._is_filled:
             return
-        fresh: dict[int, TeacherState] = {}
-        for start, stop in self.chunks:
+
+        def fill(start: int, stop: int) -> None:
             pieces = []
             for block, first, last in _blocks(start, stop):
-                if block not in fresh:
-                    size = min(TEACHER_BLOCK, self.num_teachers - block * TEACHER_BLOCK)
-                    fresh = {block: self._state_of(size, block)}
                 offset = block * TEACHER_BLOCK
-                whole = TeacherPart(offset, offset + len(next(iter(fresh[block].values()))), fresh[block])
-                pieces.append(_rows(whole, first, last))
+                size = min(TEACHER_BLOCK, self.num_teachers - offset)
+                pieces.append(
+                    _rows(TeacherPart(offset, offset + size, self._state_of(size, block)), first, last)
+                )
             self._store.save(start, stop, _joined(pieces).tensors)
+
+        run_in_threads(self.chunks, fill, lambda start, stop: None, self.device)
         self._store.flush()
         self._is_filled = True
 

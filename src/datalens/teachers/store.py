@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Protocol
 
 import torch
@@ -73,6 +74,7 @@ class MemoryStore:
         self._device = device
         self._first = first
         self._tensors: dict[str, Tensor] = {}
+        self._lock = Lock()
 
     @property
     def disk_bytes(self) -> int:
@@ -86,13 +88,14 @@ class MemoryStore:
 
     def save(self, start: int, stop: int, state: TeacherState) -> None:
         """Put a chunk back; a tensor that is the view handed out by ``load`` is already in place."""
-        if not self._tensors:
-            self._tensors = {
-                name: torch.zeros(
-                    self._num_teachers, *value.shape[1:], dtype=value.dtype, device=self._device
-                )
-                for name, value in state.items()
-            }
+        with self._lock:
+            if not self._tensors:
+                self._tensors = {
+                    name: torch.zeros(
+                        self._num_teachers, *value.shape[1:], dtype=value.dtype, device=self._device
+                    )
+                    for name, value in state.items()
+                }
         for name, value in state.items():
             place = self._tensors[name][start - self._first : stop - self._first]
             if place.data_ptr() != value.data_ptr():
