@@ -91,3 +91,14 @@ def test_share_of_the_student(run) -> None:
     found = run("student_share", "shapes", "--recipe", "shapes-quick", "--steps", "2")
     assert found["steps"] == 2
     assert 0 < found["share_of_a_step"]["least"] <= found["share"] <= found["share_of_a_step"]["largest"] < 1
+
+
+def test_stages_before_and_after_training(run) -> None:
+    found = run("pipeline", "shapes", "--recipe", "shapes-quick", "--samples", "20", "--tested", "20",
+                "--repeats", "1", "--start-ups", "1")  # fmt: skip
+    for one in found["stages"].values():
+        assert ordered(one["per_image"]) and ordered(one["share"])
+    shares = {stage: one["share"]["median"] for stage, one in found["stages"].items()}
+    assert sum(share for stage, share in shares.items() if "at once" not in stage) == pytest.approx(1)
+    assert [stage for stage, one in found["stages"].items() if "ratio" in one] == ["draw", "judge"]
+    assert all(ordered(one["milliseconds"]) for one in found["start_up"].values())
