@@ -12,20 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import sys
 import time
 
 import numpy as np
-import torch
+from measuring import machine, peak_resident_mib, spread
 
 from datalens import recipes
 from datalens.data import load
-from datalens.training.release import environment
 from datalens.training.session import Progress, Session
-
-BYTES_OF_RSS = 1 if sys.platform == "darwin" else 1024
 
 
 def measure(source: str, recipe: str, steps: int, changes: dict[str, object]) -> dict[str, object]:
@@ -52,14 +47,12 @@ def measure(source: str, recipe: str, steps: int, changes: dict[str, object]) ->
         "chunk_size": teachers.chunk_size,
         "steps": len(seconds) - 1,
         "seconds_of_the_first_step": float(seconds[0]),
-        "seconds_a_step": float(np.median(seconds[1:])),
-        "least_and_most": [float(seconds[1:].min()), float(seconds[1:].max())],
-        "milliseconds_a_teacher": 1000 * float(np.median(seconds[1:])) / teachers.num_teachers,
-        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BYTES_OF_RSS,
-        "disk_bytes": on_disk,
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        **environment(config.performance.device),
+        "seconds_a_step": spread(seconds[1:].tolist()),
+        "milliseconds_a_teacher": spread((1000 * seconds[1:] / teachers.num_teachers).tolist()),
+        "peak_resident_mib": peak_resident_mib(),
+        "disk_mib": on_disk / 2**20,
+        "seed": 0,
+        **machine(config.performance.device),
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ROOTS = ("src", "tests", "docs", "examples", "benchmarks", ".ci")
+ROOTS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", ".ci")
 KNOWN_HOSTS = {"doi.org", "arxiv.org", "www.apache.org"}
 _HALVES = ("py pi", "python hosted", "npm js", "yarn pkg", "ana conda", "deb ian", "go lang", "crat es")
 REGISTRY = re.compile(rf"({'|'.join(name.replace(' ', '') for name in _HALVES)})\.(org|com|io|net)\b")

@@ -50,8 +50,25 @@ def test_every_verb_explains_itself(call, words) -> None:
         assert f"datalens {words[0]}" in answer.out.split("\n", 1)[1]  # an example
 
 
-@pytest.mark.parametrize("words", [["--help"], ["privacy", "cost", "--noise-stddev", "9", "--queries", "3"],
-                                   ["train", "--help"], ["data", "list"]])  # fmt: skip
+HELP = [[], *[[verb] for verb in VERBS], ["privacy", "cost"], ["privacy", "plan"], ["budget", "create"],
+        ["budget", "show"], ["data", "list"], ["data", "fetch"], ["data", "check"]]  # fmt: skip
+
+
+def test_help_loads_neither_torch_nor_scipys_functions() -> None:
+    """Every page of help, one after the other in one process: each may only read words and settings."""
+    code = (
+        f"import sys; from datalens.cli.main import main\n"
+        f"assert [main([*words, '--help']) for words in {HELP!r}] == [0] * {len(HELP)}\n"
+        "heavy = ('torch', 'scipy.special', 'dp_accounting', 'PIL', 'matplotlib')\n"
+        "sys.exit(' '.join(name for name in heavy if name in sys.modules) or 0)"
+    )
+    answer = python("-c", code)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words", [["privacy", "cost", "--noise-stddev", "9", "--queries", "3"], ["data", "list"]]
+)
 def test_what_needs_no_torch_does_not_load_it(words: list[str]) -> None:
     code = (
         f"import sys; from datalens.cli.main import main; main({words!r}); sys.exit('torch' in sys.modules)"

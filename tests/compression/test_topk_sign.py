@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reference import topk_sign_loop
 
 from datalens.compression import topk_sign as kernel
-from datalens.compression.topk_sign import keep_largest, signs_from_uniforms, topk_sign
+from datalens.compression.topk_sign import _first_of_ties, keep_largest, signs_from_uniforms, topk_sign
 from datalens.errors import ConfigError
 
 CLIP = 1e-5
@@ -151,6 +151,15 @@ def test_other_precisions_and_strides(dtype: torch.dtype) -> None:
     vote = topk_sign(grad, 4, CLIP, _rng(1)).vote_TBD
     assert torch.equal(vote, topk_sign(grad.detach().contiguous().float(), 4, CLIP, _rng(1)).vote_TBD)
     assert (vote.abs().sum(-1) == 4).all()
+
+
+@pytest.mark.parametrize("top_k", [1, 7, 20, 40])
+def test_ties_are_cut_alike_whether_or_not_they_are_looked_for(top_k: int) -> None:
+    """Devices other than the CPU always cut ties, since asking whether there are any would wait for them."""
+    magnitude = torch.randint(0, 6, (30, 3, 40), generator=torch.Generator().manual_seed(top_k)).float()
+    bits = magnitude.view(torch.int32)
+    cut = bits.topk(top_k, dim=-1).values[..., -1:].clamp(min=1)
+    assert torch.equal(_first_of_ties(bits, cut, top_k), keep_largest(magnitude, top_k))
 
 
 def test_keep_largest_path_of_other_devices_agrees(monkeypatch: pytest.MonkeyPatch) -> None:

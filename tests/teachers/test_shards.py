@@ -35,3 +35,14 @@ def test_a_chunk_is_what_a_loop_over_slots_gives(
             assert torch.equal(found.images_TRCHW[teacher, place], image)
             assert int(found.labels_TR[teacher, place]) == label
             assert bool(found.present_TR[teacher, place]) is (record >= 0)
+
+
+def test_another_device_gets_its_copy_once() -> None:
+    """The meta device stands in for an accelerator: shapes and types, but no values that could be asked for."""
+    images, labels = torch.zeros(6, 1, 2, 2, dtype=torch.uint8), torch.zeros(6, dtype=torch.int64)
+    shards = RecordShards(images, labels, torch.tensor([[0, 1, -1], [2, 3, 4]]))
+    meta = torch.device("meta")
+    found = shards.chunk(0, 2, meta)
+    assert {found.images_TRCHW.device, found.labels_TR.device, found.present_TR.device} == {meta}
+    assert found.images_TRCHW.shape == (2, 3, 1, 2, 2)
+    assert shards._records(meta)[0] is shards._records(meta)[0]

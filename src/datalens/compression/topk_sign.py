@@ -116,13 +116,12 @@ def keep_largest(magnitude: Tensor, top_k: int) -> Tensor:
     """
     bits = magnitude.contiguous().view(torch.int32)  # ordered as the floats are, whatever flushes denormals
     cut = _kth_largest(bits, top_k).clamp_(min=1)
+    if bits.device.type != "cpu":  # asking whether there are ties would wait for the device
+        return _first_of_ties(bits, cut, top_k)
     kept = bits >= cut
     crowded = kept.sum(-1, dtype=torch.int32) > top_k
-    if bool(crowded.any()):  # several entries equal the k-th largest: drop those with the highest index
-        rows, row_cut = bits[crowded], cut[crowded]
-        above, tied = rows > row_cut, rows == row_cut
-        room = top_k - above.sum(-1, keepdim=True)
-        kept[crowded] = above | (tied & (tied.cumsum(-1) <= room))
+    if bool(crowded.any()):  # several entries equal the k-th largest
+        kept[crowded] = _first_of_ties(bits[crowded], cut[crowded], top_k)
     return kept
 
 
@@ -148,6 +147,13 @@ def _kth_largest(keys: Tensor, top_k: int) -> Tensor:
         place = keys.shape[-1] - top_k
         return torch.from_numpy(np.partition(keys.numpy(), place, axis=-1)[..., place, None].copy())
     return keys.topk(top_k, dim=-1, sorted=False).values.amin(-1, keepdim=True)
+
+
+def _first_of_ties(bits: Tensor, cut: Tensor, top_k: int) -> Tensor:
+    """Mask of what lies above ``cut``, and of as many equal to it, lowest index first, as make ``top_k``."""
+    above, tied = bits > cut, bits == cut
+    room = top_k - above.sum(-1, keepdim=True)
+    return above | (tied & (tied.cumsum(-1) <= room))
 
 
 def _draw_signed_uniforms(like_TBD: Tensor, rng: torch.Generator) -> Tensor:

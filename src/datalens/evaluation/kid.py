@@ -97,4 +97,5 @@ def subset_distance(one_NF: npt.NDArray[np.float64], other_NF: npt.NDArray[np.fl
 
 
 def _kernel(a_NF: npt.NDArray[np.float64], b_NF: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return (a_NF @ b_NF.T / a_NF.shape[1] + 1.0) ** 3
+    base = a_NF @ b_NF.T / a_NF.shape[1] + 1.0
+    return base * base * base  # NumPy's power is many times slower

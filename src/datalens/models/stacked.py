@@ -233,7 +233,7 @@ class PaperDiscriminator:
             width, positions = self.widths[i + 1], size * size
             pre_TFN = scratch.empty(f"pre{i}", (num_teachers, width, positions * num_images), patches_TKN)
             torch.bmm(params[f"conv{i}.image"], patches_TKN, out=pre_TFN)
-            taps_PK = label_taps(self.sizes[i]).to(pre_TFN)
+            taps_PK = label_taps(self.sizes[i]).to(pre_TFN, non_blocking=True)
             by_label_TFYP = torch.matmul(params[f"conv{i}.label"], taps_PK.mT)
             by_label_TFYP += params[f"conv{i}.bias"][:, :, None, None]
             by_label = by_label_TFYP.mT.flatten(1, 2)
@@ -309,7 +309,7 @@ class PaperDiscriminator:
                 grads[f"conv{i}.image"] = product(f"conv{i}", grad_TFN, tape.patches[i].mT)
                 by_label = torch.bmm(grad.flatten(1, 2), onehot_TBY)
                 by_label_TFPY = by_label.view(*active_TFPB.shape[:3], classes)
-                taps_PK = label_taps(self.sizes[i]).to(grad)
+                taps_PK = label_taps(self.sizes[i]).to(grad, non_blocking=True)
                 grads[f"conv{i}.label"] = torch.matmul(by_label_TFPY.mT.contiguous(), taps_PK)
                 if i == 0:
                     grads["conv0.bias"] = grad_TFN.sum(2)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian, private_tuning
@@ -268,7 +268,8 @@ def _integer_order(order: int, sampling_probability: float, noise_multiplier: fl
     if sampling_probability == 1:
         return order / (2 * noise_multiplier**2)
     k = np.arange(order + 1, dtype=np.float64)
-    terms = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    log_factorial = scipy.special.gammaln(k + 1)
+    terms = log_factorial[-1] - log_factorial - log_factorial[::-1]
     terms = terms + (order - k) * math.log1p(-sampling_probability) + k * math.log(sampling_probability)
     terms = terms + k * (k - 1) / (2 * noise_multiplier**2)
     largest = float(terms.max())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+import scipy
 
 from datalens.errors import ConfigError
 
@@ -64,9 +64,11 @@ def log_delta_of(epsilon: float, mu: float) -> float:
         nodes = epsilon / mu + (mu / 2) * _NODES
         gap = (mu / 2) * float(np.dot(_WEIGHTS, _mills_slope(nodes)))
     elif x > -5:
-        gap = _SQRT_HALF_PI * float(erfcx(x / math.sqrt(2)) - erfcx(y / math.sqrt(2)))
+        near, far = scipy.special.erfcx(x / math.sqrt(2)), scipy.special.erfcx(y / math.sqrt(2))
+        gap = _SQRT_HALF_PI * float(near - far)
     else:  # far on the left, where nearly everything is lost: 1 - Phi(x) - e^epsilon Phi(-y)
-        gone = math.exp(float(log_ndtr(x))) + math.exp(min(epsilon + float(log_ndtr(-y)), 0.0))
+        log_left, log_right = float(scipy.special.log_ndtr(x)), float(scipy.special.log_ndtr(-y))
+        gone = math.exp(log_left) + math.exp(min(epsilon + log_right, 0.0))
         return math.log1p(-gone) if gone < 1 else -math.inf
     return min(0.0, -x * x / 2 - _LOG_SQRT_TAU + math.log(gap)) if gap > 0 else -math.inf
 
@@ -193,7 +195,7 @@ def rdp_classic_epsilon(mu: float, delta: float) -> float:
 
 def _mills_slope(t: np.ndarray) -> np.ndarray:
     """1 - t m(t) with the Mills ratio m, for t above -6; the asymptotic series where that would cancel."""
-    plain = 1 - t * _SQRT_HALF_PI * erfcx(t / math.sqrt(2))
+    plain = 1 - t * _SQRT_HALF_PI * scipy.special.erfcx(t / math.sqrt(2))
     inverse = 1 / np.maximum(t, 30.0) ** 2
     series = inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse))))
     return np.where(t > 30, series, plain)

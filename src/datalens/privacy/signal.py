@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtr
+import scipy
 
 from datalens.errors import ConfigError
 
@@ -103,9 +103,9 @@ def signal_of(
         return Signal(float(share_voting >= vote_threshold), 0.0, 0.0)
     scale = num_teachers / noise_stddev
     return Signal(
-        right=float(ndtr((share_voting - vote_threshold) * scale)),
-        wrong=float(ndtr(-(share_voting + vote_threshold) * scale)),
-        from_noise=min(1.0, 2 * float(ndtr(-vote_threshold * scale))),
+        right=float(scipy.special.ndtr((share_voting - vote_threshold) * scale)),
+        wrong=float(scipy.special.ndtr(-(share_voting + vote_threshold) * scale)),
+        from_noise=min(1.0, 2 * float(scipy.special.ndtr(-vote_threshold * scale))),
     )
 
 

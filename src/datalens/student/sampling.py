@@ -13,6 +13,9 @@ from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 
 BATCH = 500
+"""Images whose latents and labels come from one random stream."""
+PIECE = 100
+"""Images that go through the generator at once: the maps of more leave the processor's cache."""
 
 
 def sample_images(
@@ -45,7 +48,8 @@ def sample_images(
     streams = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "samples")
     asked = torch.from_numpy(_checked(labels, count, latent.num_classes)) if labels is not None else None
     device = next(generator.parameters()).device
-    drawn_images, drawn_labels = [], []
+    images = np.empty((count, *generator.inner.image_shape), np.uint8)
+    drawn_labels = np.empty(count, np.int64)
     with torch.no_grad():
         for batch, start in enumerate(range(0, count, BATCH)):
             size = min(BATCH, count - start)  # whole batches are drawn, so a longer sample begins alike
@@ -53,10 +57,17 @@ def sample_images(
             labels_B = latent.labels(BATCH, streams.torch("labels", batch))[:size]
             if asked is not None:
                 labels_B = asked[start : start + size]
-            images_BCHW = generator(latents_BZ.to(device), labels_B.to(device))
-            drawn_images.append((images_BCHW * 255).round().clamp(0, 255).to(torch.uint8).cpu().numpy())
-            drawn_labels.append(labels_B.numpy())
-    return np.concatenate(drawn_images), np.concatenate(drawn_labels)
+            drawn_labels[start : start + size] = labels_B.numpy()
+            place = start
+            for z, y in zip(latents_BZ.split(PIECE), labels_B.split(PIECE), strict=True):
+                unit_BCHW = generator(z.to(device), y.to(device))
+                images[place : place + len(y)] = _bytes(unit_BCHW).cpu().numpy()
+                place += len(y)
+    return images, drawn_labels
+
+
+def _bytes(unit_BCHW: torch.Tensor) -> torch.Tensor:
+    return (unit_BCHW * 255).round().clamp(0, 255).to(torch.uint8)
 
 
 def _checked(labels: Sequence[int] | np.ndarray, count: int, num_classes: int) -> np.ndarray:

@@ -115,7 +115,9 @@ class Student:
         """Draw the step's images (Algorithm 1, line 4)."""
         rng = self._public.torch("latents", step)
         latents_BZ, labels_B = self.plan.latent.batch(self.plan.batch_size, rng)
-        images_BCHW = self.generator(latents_BZ.to(self.device), labels_B.to(self.device))
+        images_BCHW = self.generator(
+            latents_BZ.to(self.device, non_blocking=True), labels_B.to(self.device, non_blocking=True)
+        )
         self._proposed = (step, images_BCHW)
         return Proposal(step, images_BCHW.detach(), labels_B)
 
@@ -134,7 +136,7 @@ class Student:
         self._proposed = None
         for group in self._optimizer.param_groups:
             group["lr"] = self._learning_rate(step)
-        move_BCHW = direction_BD.to(self.device, torch.float32).view_as(images_BCHW)
+        move_BCHW = direction_BD.to(self.device, torch.float32, non_blocking=True).view_as(images_BCHW)
         target_BCHW = images_BCHW.detach() + self.plan.step_size * move_BCHW
         self._optimizer.zero_grad(set_to_none=True)
         loss = (images_BCHW - target_BCHW).square().sum() / len(images_BCHW)

@@ -154,7 +154,10 @@ class TeacherEnsemble:
             images_per_teacher: images that one teacher may vote on; None for all.
         """
         self._fill()
-        fakes = Fakes(fakes.images_BCHW.detach().to(self.device), fakes.labels_B.to(self.device))
+        fakes = Fakes(
+            fakes.images_BCHW.detach().to(self.device, non_blocking=True),
+            fakes.labels_B.to(self.device, non_blocking=True),
+        )
         batch_size = len(fakes.images_BCHW)
         tally_BD = torch.zeros(
             batch_size, fakes.images_BCHW[0].numel(), dtype=torch.int32, device=self.device

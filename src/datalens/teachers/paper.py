@@ -179,10 +179,10 @@ class PaperTeachers:
 
 def _steps_done(state: TeacherState) -> Tensor:
     """Adam's step count, equal for the teachers of a chunk: how often they were trained is public."""
-    if state[STEP].device.type != "cpu":  # looking would wait for the device
-        return state[STEP][0].clone()
     first, last = state[STEP].aminmax()
-    if first != last:
+    if first.device.type != "cpu":  # a comparison on the host would wait for the device in every chunk
+        torch.ops.aten._assert_async.msg(first == last, "teachers of one chunk took unequal steps")
+    elif first != last:
         raise CheckpointError(
             f"teachers of one chunk took {int(first)} to {int(last)} steps: they must be equal; "
             "load the whole checkpoint of one run"

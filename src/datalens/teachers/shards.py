@@ -29,6 +29,9 @@ class ShardSource(Protocol):
 class RecordShards:
     """Shards gathered from the records as they are asked for, so that no record is held twice.
 
+    A device other than the CPU gets a copy of the records, as they are, when it first asks: gathering there
+    spares a wait for a copy with every chunk.
+
     Args:
         images_RCHW: the records, uint8 (read as 0..255) or float in [0, 1].
         labels_R: their classes.
@@ -54,6 +57,7 @@ class RecordShards:
         self._pixels_RD = images_RCHW.flatten(1)
         self._labels_R = labels_R.to(torch.int64)
         self._slots_TR = slots_TR.to(torch.int64)
+        self._copies: dict[torch.device, tuple[Tensor, Tensor, Tensor]] = {}
 
     @property
     def num_teachers(self) -> int:
@@ -62,17 +66,15 @@ class RecordShards:
 
     def chunk(self, start: int, stop: int, device: torch.device) -> Shards:
         """The shards of teachers ``start`` to ``stop - 1``; empty slots hold zeros."""
-        slots_TR = self._slots_TR[start:stop]
-        has_gaps = bool((slots_TR == EMPTY).any())
-        pixels_RD, labels_R = self._records_on(device)
-        slots_TR = slots_TR.to(device)
+        pixels_RD, labels_R, all_slots_TR = self._records(device)
+        slots_TR = all_slots_TR[start:stop]
         present_TR = slots_TR != EMPTY
         num_teachers, num_slots = slots_TR.shape
         records = slots_TR.flatten().clamp(min=0)
         pixels = pixels_RD.index_select(0, records)  # whole rows; indexing would go pixel by pixel
         labels_TR = labels_R.index_select(0, records).view_as(slots_TR)
-        if has_gaps:
-            pixels.masked_fill_(~present_TR.flatten()[:, None], 0)
+        if present_TR.device.type != "cpu" or not bool(present_TR.all()):  # elsewhere asking means waiting
+            pixels.masked_fill_(~present_TR.view(-1, 1), 0)
             labels_TR = labels_TR * present_TR
         unit = pixels.to(torch.float32)
         if pixels.dtype == torch.uint8:
@@ -80,8 +82,11 @@ class RecordShards:
         unit_TRCHW = unit.view(num_teachers, num_slots, *self._image_shape)
         return Shards(unit_TRCHW, labels_TR, present_TR, start)
 
-    def _records_on(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Pixels and labels where the teachers compute; moved there once."""
-        if self._pixels_RD.device != device:
-            self._pixels_RD, self._labels_R = self._pixels_RD.to(device), self._labels_R.to(device)
-        return self._pixels_RD, self._labels_R
+    def _records(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """Pixels, labels and slots where ``device`` reads them without waiting."""
+        own = (self._pixels_RD, self._labels_R, self._slots_TR)
+        if device == self._pixels_RD.device:
+            return own
+        if device not in self._copies:
+            self._copies[device] = (own[0].to(device), own[1].to(device), own[2].to(device))
+        return self._copies[device]

@@ -1,0 +1,112 @@
+"""Every benchmark runs, at sizes that say nothing, and prints what it promises."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import pytest
+import torch
+from scripts_here import REPOSITORY, program, said
+from torch.utils.flop_counter import FlopCounterMode
+
+from datalens.models.stacked import PaperDiscriminator
+
+ENVIRONMENT = {
+    "torch",
+    "numpy",
+    "python",
+    "processor",
+    "cores",
+    "threads",
+    "system",
+    "device",
+    "command",
+    "seed",
+}
+HAVE_TESTS_ELSEWHERE = {"accuracy.py", "measuring.py", "noise_share.py"}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def call(name: str, *words: str) -> dict[str, Any]:
+        assert program(f"benchmarks/{name}.py", monkeypatch).main(list(words)) == 0
+        found = said(capsys.readouterr().out)
+        assert found.keys() >= ENVIRONMENT
+        return found
+
+    return call
+
+
+def ordered(values: dict[str, float]) -> bool:
+    """Whether a spread is one, of numbers above 0."""
+    return 0 < values["least"] <= values["median"] <= values["largest"]
+
+
+def test_every_benchmark_is_run_here() -> None:
+    text = (REPOSITORY / "tests/benchmarks/test_benchmarks.py").read_text()
+    names = {path.name for path in (REPOSITORY / "benchmarks").glob("*.py")} - HAVE_TESTS_ELSEWHERE
+    assert [name for name in names if f'run("{name.removesuffix(".py")}"' not in text] == []
+
+
+def test_share_of_the_peak(run) -> None:
+    found = run("peak_share", "--teachers", "2", "--images", "3", "--size", "64", "--repeats", "2",
+                "--image-size", "8")  # fmt: skip
+    assert (
+        ordered(found["share"]) and ordered(found["peak_gflops"]) and ordered(found["milliseconds_a_teacher"])
+    )
+    assert found["share_with_votes"]["median"] < found["share"]["median"]
+
+
+def test_operations_are_no_more_than_were_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's own count of the same step is larger, since it holds the label planes: by little."""
+    peak = program("benchmarks/peak_share.py", monkeypatch)
+    network, batch = PaperDiscriminator((1, 28, 28), 10), 15
+    family = peak.PaperTeachers(network.image_shape, 10)
+    rng = torch.Generator().manual_seed(0)
+    images, labels = torch.rand(1, batch, 1, 28, 28, generator=rng), torch.arange(batch)[None] % 10
+    shards = peak.Shards(images, labels, torch.ones(1, batch, dtype=torch.bool))
+    fakes = peak.Fakes(images[0], labels[0])
+    state = family.init(1, rng, torch.device("cpu"))
+    with FlopCounterMode(display=False) as counter:
+        family.train(state, shards, fakes, 2)
+        family.input_gradient(state, shards, fakes)
+    counted = peak.operations(network, batch, batch, 2)
+    assert 0.75 * counter.get_total_flops() < counted < counter.get_total_flops()
+    assert doctest.testmod(peak).failed == 0
+
+
+def test_milliseconds_and_bytes_a_teacher(run) -> None:
+    found = run("teachers", "shapes", "--recipe", "shapes-quick", "--counts", "3", "6", "--reference", "6",
+                "--rounds", "2", "--shard-size", "700", "--least-asked", "9")  # fmt: skip
+    assert found["teachers"].keys() == {"3", "6"}
+    for one in found["teachers"].values():
+        assert ordered(one["milliseconds_a_teacher"]) and one["peak_resident_mib"] > 0
+    assert found["teachers"]["6"]["ratio"] == {"least": 1.0, "median": 1.0, "largest": 1.0}
+    sizes = found["bytes_of_state_a_teacher"]
+    assert sizes["kernel"] == 0 < sizes["matching"] < sizes["paper"]
+
+
+def test_share_of_the_student(run) -> None:
+    found = run("student_share", "shapes", "--recipe", "shapes-quick", "--steps", "2")
+    assert found["steps"] == 2
+    assert 0 < found["share_of_a_step"]["least"] <= found["share"] <= found["share_of_a_step"]["largest"] < 1
+
+
+def test_a_step(run) -> None:
+    found = run("step", "shapes", "--recipe", "quick", "--steps", "1", "--teacher-store", "disk",
+                "--num-teachers", "50", "--chunk-size", "20")  # fmt: skip
+    assert ordered(found["seconds_a_step"]) and ordered(found["milliseconds_a_teacher"])
+    assert found["teachers"] == 50
+    assert found["disk_mib"] > 0 < found["peak_resident_mib"]
+
+
+def test_stages_before_and_after_training(run) -> None:
+    found = run("pipeline", "shapes", "--recipe", "shapes-quick", "--samples", "20", "--tested", "20",
+                "--repeats", "1", "--start-ups", "1")  # fmt: skip
+    for one in found["stages"].values():
+        assert ordered(one["per_image"]) and ordered(one["share"])
+    shares = {stage: one["share"]["median"] for stage, one in found["stages"].items()}
+    assert sum(share for stage, share in shares.items() if "at once" not in stage) == pytest.approx(1)
+    assert [stage for stage, one in found["stages"].items() if "ratio" in one] == ["draw", "judge"]
+    assert all(ordered(one["milliseconds"]) for one in found["start_up"].values())
