@@ -73,8 +73,8 @@ MUTATIONS = (
     Mutation(
         "teachers share one place in the store",
         "teachers/ensemble.py",
-        "self._store.load(start, stop)",
-        "self._store.load(0, stop - start)",
+        "self.family.train(self._store.load(start, stop), shards",
+        "self.family.train(self._store.load(0, stop - start), shards",
         "tests/teachers/test_ensemble.py",
     ),
     Mutation(

@@ -9,9 +9,10 @@ from reference import tally_loop, teacher_states
 from datalens.compression.topk_sign import topk_sign
 from datalens.errors import CheckpointError, ConfigError
 from datalens.randomness import Streams
-from datalens.teachers.ensemble import TEACHER_BLOCK, TallyResult, TeacherEnsemble, TeacherPart
+from datalens.teachers.ensemble import TEACHER_BLOCK, TallyResult, TeacherEnsemble
 from datalens.teachers.family import Fakes, Shards, TeacherState
 from datalens.teachers.paper import PaperTeachers
+from datalens.teachers.parts import TeacherPart, rows_of
 from datalens.teachers.shards import RecordShards
 
 TEACHERS, SLOTS, IMAGES, TOP_K = 2 * TEACHER_BLOCK + 3, 3, 5, 16
@@ -181,10 +182,6 @@ def test_a_saved_state_goes_on_as_if_nothing_had_happened() -> None:
     resumed = ensemble(TEACHER_BLOCK)
     resumed.load_parts([rows_of(saved[0], 0, 9), rows_of(saved[0], 9, 41), rows_of(saved[0], 41, TEACHERS)])
     assert torch.equal(ask(straight, 1).tally_BD, ask(resumed, 1).tally_BD)
-
-
-def rows_of(part: TeacherPart, start: int, stop: int) -> TeacherPart:
-    return TeacherPart(start, stop, {name: value[start:stop] for name, value in part.tensors.items()})
 
 
 def test_a_state_of_other_teachers_is_refused() -> None:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Semaphore
 
@@ -69,22 +69,22 @@ class Buffer:
 
 
 @dataclass
-class _Place:
-    """Where one chunk lives.
+class _OnDisk:
+    """A chunk in the file.
 
     Attributes:
         layout: of its bytes.
-        offset: first byte in the file; None where it stays in memory.
-        held: its buffer, where it stays in memory or was handed out.
+        offset: the first of them in the file.
+        held: its buffer, while it is handed out.
         reading: a read that was begun ahead.
         writing: a write that has not been waited for.
     """
 
     layout: Layout
-    offset: int | None
+    offset: int
     held: Buffer | None = None
     reading: Future[Buffer] | None = None
-    writing: Future[None] | None = field(default=None)
+    writing: Future[None] | None = None
 
 
 class DiskStore:
@@ -109,8 +109,8 @@ class DiskStore:
         self._resident_bytes = resident_bytes
         with self._explained("made"):
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 closed in close()
-        self._places: dict[Chunk, _Place] = {}
-        self._used = {"memory": 0, "disk": 0}
+        self._places: dict[Chunk, Buffer | _OnDisk] = {}
+        self._memory_bytes = self._disk_bytes = 0
         self._free: dict[Layout, list[Buffer]] = {}
         self._lock = Lock()
         self._room_to_write = Semaphore(WRITES_UNDER_WAY)
@@ -120,28 +120,24 @@ class DiskStore:
     @property
     def disk_bytes(self) -> int:
         """Bytes of the file."""
-        return self._used["disk"]
+        return self._disk_bytes
 
     def load(self, start: int, stop: int) -> TeacherState:
         """The states of a chunk, in a buffer that is the caller's until ``save``."""
         place = self._places[start, stop]
-        if place.offset is None:
-            assert place.held is not None
-            return place.held.state
-        self.prefetch(start, stop)
-        assert place.reading is not None
-        place.held, place.reading = place.reading.result(), None
+        if isinstance(place, Buffer):
+            return place.state
+        place.held, place.reading = self._ahead(place).result(), None
         return place.held.state
 
     def save(self, start: int, stop: int, state: TeacherState) -> None:
         """Put a chunk back; returns before it is written."""
         place = self._place(start, stop, state)
-        buffer = place.held if place.held is not None else self._buffer(place.layout)
-        buffer.take(state)
-        if place.offset is None:
-            place.held = buffer
+        if isinstance(place, Buffer):
+            place.take(state)
             return
-        place.held = None
+        buffer, place.held = place.held or self._buffer(place.layout), None
+        buffer.take(state)
         self._settle(place)
         self._room_to_write.acquire()
         place.writing = self._writer.submit(self._write, place, buffer)
@@ -149,21 +145,21 @@ class DiskStore:
     def unload(self, start: int, stop: int) -> None:
         """Give a chunk back that was only read."""
         place = self._places[start, stop]
-        if place.offset is not None and place.held is not None:
-            with self._lock:
-                self._free[place.layout].append(place.held)
+        if isinstance(place, _OnDisk) and place.held is not None:
+            self._give_back(place.held)
             place.held = None
 
     def prefetch(self, start: int, stop: int) -> None:
         """Begin to read a chunk."""
         place = self._places[start, stop]
-        if place.offset is not None and place.held is None and place.reading is None:
-            place.reading = self._reader.submit(self._read, place)
+        if isinstance(place, _OnDisk) and place.held is None:
+            self._ahead(place)
 
     def flush(self) -> None:
         """Wait for every write."""
         for place in self._places.values():
-            self._settle(place)
+            if isinstance(place, _OnDisk):
+                self._settle(place)
 
     def close(self) -> None:
         """Remove the file."""
@@ -173,18 +169,20 @@ class DiskStore:
         self._free.clear()
         self._file.close()
 
-    def _place(self, start: int, stop: int, state: TeacherState) -> _Place:
+    def _place(self, start: int, stop: int, state: TeacherState) -> Buffer | _OnDisk:
         """The chunk's place, made the first time: in memory while there is room."""
         with self._lock:
-            if (start, stop) not in self._places:
+            place = self._places.get((start, stop))
+            if place is None:
                 layout = Layout.of(state)
-                where = "memory"
-                if self._used["memory"] + layout.num_bytes > self._resident_bytes:
-                    where = "disk"
-                offset = self._used["disk"] if where == "disk" else None
-                self._used[where] += layout.num_bytes
-                self._places[start, stop] = _Place(layout, offset)
-            return self._places[start, stop]
+                if self._memory_bytes + layout.num_bytes <= self._resident_bytes:
+                    place = Buffer(layout)
+                    self._memory_bytes += layout.num_bytes
+                else:
+                    place = _OnDisk(layout, self._disk_bytes)
+                    self._disk_bytes += layout.num_bytes
+                self._places[start, stop] = place
+            return place
 
     def _buffer(self, layout: Layout) -> Buffer:
         with self._lock:
@@ -192,25 +190,32 @@ class DiskStore:
                 return self._free[layout].pop()
         return Buffer(layout)
 
-    def _read(self, place: _Place) -> Buffer:
+    def _give_back(self, buffer: Buffer) -> None:
+        with self._lock:
+            self._free.setdefault(buffer.layout, []).append(buffer)
+
+    def _ahead(self, place: _OnDisk) -> Future[Buffer]:
+        """The read of a chunk, begun now unless it is under way."""
+        if place.reading is None:
+            place.reading = self._reader.submit(self._read, place)
+        return place.reading
+
+    def _read(self, place: _OnDisk) -> Buffer:
         self._settle(place)
         buffer = self._buffer(place.layout)
-        assert place.offset is not None
         with self._explained("read"):
             _whole(os.preadv, self._file.fileno(), buffer.memory, place.offset)
         return buffer
 
-    def _write(self, place: _Place, buffer: Buffer) -> None:
-        assert place.offset is not None
+    def _write(self, place: _OnDisk, buffer: Buffer) -> None:
         try:
             with self._explained("written"):
                 _whole(os.pwritev, self._file.fileno(), buffer.memory, place.offset)
         finally:
             self._room_to_write.release()
-            with self._lock:
-                self._free[place.layout].append(buffer)
+            self._give_back(buffer)
 
-    def _settle(self, place: _Place) -> None:
+    def _settle(self, place: _OnDisk) -> None:
         """Wait for the chunk's write, if one is under way."""
         writing = place.writing
         if writing is not None:

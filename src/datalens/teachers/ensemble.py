@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import torch
@@ -11,9 +11,10 @@ from torch import Tensor
 
 from datalens.compression.image_cap import strongest_images, tally_of_images
 from datalens.compression.topk_sign import SignVotes, topk_sign
-from datalens.errors import CheckpointError, ConfigError
+from datalens.errors import ConfigError
 from datalens.randomness import Streams
 from datalens.teachers.family import Fakes, TeacherFamily, TeacherState
+from datalens.teachers.parts import TeacherPart, joined, regrouped, rows_of
 from datalens.teachers.room import state_bytes
 from datalens.teachers.shards import ShardSource
 from datalens.teachers.store import MemoryStore, TeacherStore
@@ -55,21 +56,6 @@ class TallyResult:
 
     tally_BD: Tensor
     diagnostics: Diagnostics
-
-
-@dataclass(frozen=True)
-class TeacherPart:
-    """The states of some teachers, as a checkpoint holds them. Private.
-
-    Attributes:
-        start: the first of them.
-        stop: one past the last.
-        tensors: stacked, axis 0 the teacher.
-    """
-
-    start: int
-    stop: int
-    tensors: TeacherState
 
 
 class TeacherEnsemble:
@@ -201,10 +187,8 @@ class TeacherEnsemble:
             tensors = self._store.load(start, stop)
             waiting.append(TeacherPart(start, stop, tensors))
             if state_bytes(tensors) * (len(waiting) + 1) > PART_BYTES or stop == self.span[1]:
-                joined = _joined(waiting)
-                yield TeacherPart(
-                    joined.start, joined.stop, {name: value.cpu() for name, value in joined.tensors.items()}
-                )
+                whole = joined(waiting)
+                yield replace(whole, tensors={name: value.cpu() for name, value in whole.tensors.items()})
                 for part in waiting:
                     self._store.unload(part.start, part.stop)
                 waiting = []
@@ -218,23 +202,10 @@ class TeacherEnsemble:
         Raises:
             CheckpointError: states of another kind or number of teachers.
         """
-        waiting: list[TeacherPart] = []
-        chunks = self.chunks
         shapes = {name: tuple(value.shape[1:]) for name, value in self._state_of(1).items()}
-        for part in parts:
-            _check_shapes(part, shapes)
-            waiting.append(part)
-            while chunks and waiting and chunks[0][1] <= part.stop:
-                start, stop = chunks.pop(0)
-                pieces = [_rows(one, start, stop) for one in waiting if one.stop > start and one.start < stop]
-                chunk = _joined(pieces)
-                if (chunk.start, chunk.stop) != (start, stop):
-                    raise _wrong_number(chunk.start, self.num_teachers)
-                on_device = {name: value.to(self.device) for name, value in chunk.tensors.items()}
-                self._store.save(start, stop, on_device)
-                waiting = [one for one in waiting if one.stop > stop]
-        if chunks:
-            raise _wrong_number(chunks[0][0], self.num_teachers)
+        for chunk in regrouped(parts, self.chunks, shapes, self.num_teachers):
+            on_device = {name: value.to(self.device) for name, value in chunk.tensors.items()}
+            self._store.save(chunk.start, chunk.stop, on_device)
         self._store.flush()
         self._is_filled = True
 
@@ -258,9 +229,9 @@ class TeacherEnsemble:
                 offset = block * TEACHER_BLOCK
                 size = min(TEACHER_BLOCK, self.num_teachers - offset)
                 pieces.append(
-                    _rows(TeacherPart(offset, offset + size, self._state_of(size, block)), first, last)
+                    rows_of(TeacherPart(offset, offset + size, self._state_of(size, block)), first, last)
                 )
-            self._store.save(start, stop, _joined(pieces).tensors)
+            self._store.save(start, stop, joined(pieces).tensors)
 
         run_in_threads(self.chunks, fill, lambda start, stop: None, self.device)
         self._store.flush()
@@ -289,48 +260,6 @@ class TeacherEnsemble:
             whole_TBD[offset : offset + size] = grad_TBD
             grad_TBD = whole_TBD
         return self.compress(grad_TBD, top_k, clip_bound, rng).vote_TBD[offset : offset + size]
-
-
-def _rows(part: TeacherPart, start: int, stop: int) -> TeacherPart:
-    """The teachers ``start`` to ``stop - 1`` of a part, as far as it has them."""
-    first, last = max(part.start, start), min(part.stop, stop)
-    rows = slice(first - part.start, last - part.start)
-    return TeacherPart(first, last, {name: value[rows] for name, value in part.tensors.items()})
-
-
-def _joined(parts: list[TeacherPart]) -> TeacherPart:
-    """Parts that follow each other as one; refuses a gap by its ends."""
-    if len(parts) == 1:
-        return parts[0]
-    names = parts[0].tensors
-    tensors = {name: torch.cat([part.tensors[name] for part in parts]) for name in names}
-    return TeacherPart(
-        parts[0].start, parts[0].start + sum(part.stop - part.start for part in parts), tensors
-    )
-
-
-def _check_shapes(part: TeacherPart, mine: dict[str, tuple[int, ...]]) -> None:
-    theirs = {name: tuple(value.shape[1:]) for name, value in part.tensors.items()}
-    lengths = {len(value) for value in part.tensors.values()}
-    if mine != theirs:
-        name = sorted(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))[0]
-        raise CheckpointError(
-            f"teacher state {name!r} has shape {theirs.get(name, 'missing')} in the checkpoint and "
-            f"{mine.get(name, 'none')} here: both must be one kind of teachers; "
-            "resume with the run's own configuration"
-        )
-    if lengths != {part.stop - part.start}:
-        raise CheckpointError(
-            f"states of teachers {part.start} to {part.stop - 1} are of {sorted(lengths)} teachers; "
-            "restore the checkpoint"
-        )
-
-
-def _wrong_number(first: int, num_teachers: int) -> CheckpointError:
-    return CheckpointError(
-        f"states of teacher {first} and later are missing in the checkpoint: it must hold one kind and number "
-        f"of teachers, {num_teachers} here; resume with the run's own configuration"
-    )
 
 
 def _blocks(start: int, stop: int) -> Iterator[tuple[int, int, int]]:

@@ -20,7 +20,7 @@ import safetensors.torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
-from datalens.teachers.ensemble import TeacherPart
+from datalens.teachers.parts import TeacherPart
 from datalens.training.files import PRIVATE, file_digest, read_json, sync_folder, write_json
 
 KEPT = 2
