@@ -24,8 +24,17 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.resuming import changes, declared_classes, finished_run, performance, require_resumable
+from datalens.cli.resuming import (
+    as_resumed,
+    changes,
+    declared_classes,
+    finished_run,
+    is_restarted,
+    performance,
+    require_resumable,
+)
 from datalens.cli.stopping import StopRequest
+from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
 from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
@@ -131,35 +140,72 @@ def train(source: str, **options: Any) -> int:
     datalens train mnist --out runs/mnist --epsilon 1
     datalens train scans/ --out runs/scans --num-records 60000 --classes ill,well --epsilon 2
     datalens train mnist --resume runs/mnist
+
+    \b
+    Several processes share the teachers, here four on one machine:
+    torchrun --nproc-per-node 4 -m datalens train mnist --out runs/mnist
     """
+    with Ranks.join() as ranks:
+        return _lead(source, options, ranks) if ranks.is_first else _follow(source, options, ranks)
+
+
+def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
+    """All that a command says and decides; a single process leads itself."""
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
+    run = _run_of(options)
+    if is_restarted(run, source, options, ranks.place.restarts):
+        options = as_resumed(run, options)
     if options["resume"] is not None:
-        run = Path(options["resume"])
         require_resumable(run, options)
         done = finished_run(run, options)
         if done is not None:
             output.say(
                 f"{run}: already finished, nothing to do (a larger --epsilon or --num-steps takes more steps)"
             )
-            _report(done, run, source, options, output, StopRequest(), time.monotonic() - started)
+            _report(done, run, source, options, output, time.monotonic() - started)
+            ranks.tell(NOTHING_TO_DO)
             return 0
     else:
-        if options["out"] is None:
-            raise ConfigError(
-                "--out is missing: give a new folder for the run (or --resume and a run's folder)"
-            )
-        run = Path(options["out"])
         check_new_run(run)
-    model, stop = _work(source, run, options, output)
-    _report(model, run, source, options, output, stop, time.monotonic() - started)
-    return stop.exit_status if stop.was_obeyed else 0
+    model, stop = _work(source, run, options, output, ranks)
+    _report(model, run, source, options, output, time.monotonic() - started)
+    return stop.exit_status if model.was_stopped else 0
 
 
-def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tuple[DataLens, StopRequest]:
+def _follow(source: str, options: dict[str, Any], ranks: Ranks) -> int:
+    """The part of another process than the first: it reads the data, and says nothing but what goes wrong."""
+    from datalens.training.synthesizer import DataLens
+
+    run = _run_of(options)
+    data = _read(source, run, options)
+    with StopRequest(heard=False) as stop:
+        model = DataLens.resume(run, data, stop=stop, ranks=ranks)
+    return stop.exit_status if model.was_stopped else 0
+
+
+def _run_of(options: dict[str, Any]) -> Path:
+    for name in ("resume", "out"):
+        if options[name] is not None:
+            return Path(options[name])
+    raise ConfigError("--out is missing: give a new folder for the run (or --resume and a run's folder)")
+
+
+def _read(source: str, run: Path, options: dict[str, Any]) -> LabelledImages:
+    from datalens.data import load
+
+    settings = data_settings(options)
+    is_declared_elsewhere = options["resume"] is not None and not is_named(source)
+    if is_declared_elsewhere and (classes := declared_classes(run)) is not None:
+        settings.setdefault("classes", classes)
+    return load(source, split="train", **settings)
+
+
+def _work(
+    source: str, run: Path, options: dict[str, Any], output: Output, ranks: Ranks
+) -> tuple[DataLens, StopRequest]:
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
-    from datalens.data import load
     from datalens.privacy.dataset_budget import require_budget_file
     from datalens.training.repeats import note_of_repeats
 
@@ -169,10 +215,7 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
         require_device(config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
-    settings = data_settings(options)
-    if config is None and not is_named(source) and (classes := declared_classes(run)) is not None:
-        settings.setdefault("classes", classes)
-    data = load(source, split="train", **settings)
+    data = _read(source, run, options)
     for note in data.notes:
         output.warn(note)
     if config is not None:
@@ -191,9 +234,12 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
                     changes={**changes(options), **performance(options)},
                     tell=progress.tell,
                     stop=stop,
+                    ranks=ranks,
                 ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
-            return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
+            return DataLens(config).fit(
+                data, out=run, **shared, tell=progress.tell, stop=stop, ranks=ranks
+            ), stop
         except KeyboardInterrupt:
             known = RunFolder.holds_run(run)
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
@@ -242,7 +288,6 @@ def _report(
     source: str,
     options: dict[str, Any],
     output: Output,
-    stop: StopRequest,
     seconds: float,
 ) -> None:
     from datalens.cli.fitness import run_summary, unfit_line
@@ -256,7 +301,7 @@ def _report(
     output.finish(
         {
             "run": str(run),
-            "status": "stopped" if stop.was_obeyed else "finished",
+            "status": "stopped" if model.was_stopped else "finished",
             **summary,
             "seconds": seconds,
             "note": last,
@@ -268,7 +313,7 @@ def _report(
             f"at delta {summary['delta']:g} ({summary['accountant']} accountant), {summary['steps']} of "
             f"{summary['num_steps']} steps, {seconds:.0f} s"
         )
-    if stop.was_obeyed:
+    if model.was_stopped:
         output.insist(f"stopped early and saved; {_how_to_resume(source, run, options)}")
     else:
         label = "to share" if model.is_publishable else "not for publication"
