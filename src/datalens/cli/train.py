@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.judged import is_named
+from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
-    data_settings,
     data_words,
     json_option,
     public_option,
@@ -27,7 +26,6 @@ from datalens.cli.progress import TrainingProgress
 from datalens.cli.resuming import (
     as_resumed,
     changes,
-    declared_classes,
     finished_run,
     is_restarted,
     performance,
@@ -142,18 +140,18 @@ def train(source: str, **options: Any) -> int:
     datalens train mnist --resume runs/mnist
 
     \b
-    Several processes share the teachers, here four on one machine:
+    Several processes, each with a part of the teachers:
     torchrun --nproc-per-node 4 -m datalens train mnist --out runs/mnist
     """
     with Ranks.join() as ranks:
-        return _lead(source, options, ranks) if ranks.is_first else _follow(source, options, ranks)
+        return _lead(source, options, ranks) if ranks.is_first else follow_run(source, options, ranks)
 
 
 def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
     """All that a command says and decides; a single process leads itself."""
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
-    run = _run_of(options)
+    run = run_of(options)
     if is_restarted(run, source, options, ranks.place.restarts):
         options = as_resumed(run, options)
     if options["resume"] is not None:
@@ -173,34 +171,6 @@ def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
     return stop.exit_status if model.was_stopped else 0
 
 
-def _follow(source: str, options: dict[str, Any], ranks: Ranks) -> int:
-    """The part of another process than the first: it reads the data, and says nothing but what goes wrong."""
-    from datalens.training.synthesizer import DataLens
-
-    run = _run_of(options)
-    data = _read(source, run, options)
-    with StopRequest(heard=False) as stop:
-        model = DataLens.resume(run, data, stop=stop, ranks=ranks)
-    return stop.exit_status if model.was_stopped else 0
-
-
-def _run_of(options: dict[str, Any]) -> Path:
-    for name in ("resume", "out"):
-        if options[name] is not None:
-            return Path(options[name])
-    raise ConfigError("--out is missing: give a new folder for the run (or --resume and a run's folder)")
-
-
-def _read(source: str, run: Path, options: dict[str, Any]) -> LabelledImages:
-    from datalens.data import load
-
-    settings = data_settings(options)
-    is_declared_elsewhere = options["resume"] is not None and not is_named(source)
-    if is_declared_elsewhere and (classes := declared_classes(run)) is not None:
-        settings.setdefault("classes", classes)
-    return load(source, split="train", **settings)
-
-
 def _work(
     source: str, run: Path, options: dict[str, Any], output: Output, ranks: Ranks
 ) -> tuple[DataLens, StopRequest]:
@@ -215,7 +185,7 @@ def _work(
         require_device(config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
-    data = _read(source, run, options)
+    data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
     if config is not None:
@@ -227,19 +197,13 @@ def _work(
 
     with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         try:
+            how: dict[str, Any] = {"tell": progress.tell, "stop": stop, "ranks": ranks}
             if config is None:
                 return DataLens.resume(
-                    run,
-                    data,
-                    changes={**changes(options), **performance(options)},
-                    tell=progress.tell,
-                    stop=stop,
-                    ranks=ranks,
+                    run, data, changes=changes(options) | performance(options), **how
                 ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
-            return DataLens(config).fit(
-                data, out=run, **shared, tell=progress.tell, stop=stop, ranks=ranks
-            ), stop
+            return DataLens(config).fit(data, out=run, **shared, **how), stop
         except KeyboardInterrupt:
             known = RunFolder.holds_run(run)
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"

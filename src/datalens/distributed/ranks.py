@@ -111,6 +111,8 @@ class Ranks:
             return cls(place)
         import torch
         import torch.distributed as dist
+        from torch.distributed import PrefixStore  # pyright: ignore[reportPrivateImportUsage]
+        from torch.distributed.rendezvous import rendezvous
 
         has_nccl = torch.cuda.is_available() and dist.is_nccl_available()
         has_nccl = has_nccl and torch.cuda.device_count() >= place.local_size
@@ -118,11 +120,11 @@ class Ranks:
             torch.cuda.set_device(place.local_rank)
         ranks = cls(place, frozenset({"cpu", "cuda"} if has_nccl else {"cpu"}))
         with ranks._explained():
-            store, rank, world_size = next(dist.rendezvous("env://", timeout=patience))
+            store, rank, world_size = next(rendezvous("env://", timeout=patience))
             dist.init_process_group(
                 "cpu:gloo,cuda:nccl" if has_nccl else "gloo",
                 # torchrun may keep its store when it starts processes again: addresses of dead ones are in it
-                store=dist.PrefixStore(f"datalens/{place.restarts}", store),
+                store=PrefixStore(f"datalens/{place.restarts}", store),
                 rank=rank,
                 world_size=world_size,
                 timeout=patience,
