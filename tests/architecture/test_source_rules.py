@@ -18,6 +18,7 @@ LONG_FOR_A_REASON = {
     "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
     "training/config.py": "every setting in one place",
     "training/session.py": "begin, resume and run are one state machine",
+    "training/synthesizer.py": "the whole façade: fit, resume, use, save and load",
 }
 OPEN_FOR_A_REASON = {
     "training/config.py:replace": "names of settings, each checked against the model",

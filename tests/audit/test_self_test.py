@@ -13,6 +13,14 @@ from datalens.audit.subject import Subject
 TRIALS, DRAWS = 10_000, 40_000
 CAUGHT_BY = {
     "half the noise": {"noise-stddev", "noise-shape", "mechanism"},
+    "noise added on every rank": {"noise-stddev", "noise-shape"},
+    "noise added on no rank": {
+        "noise-stddev",
+        "noise-shape",
+        "noise-independence",
+        "noise-fresh",
+        "mechanism",
+    },
     "a repeated noise stream": {"noise-independence", "noise-fresh"},
     "sensitivity without its factor 2": {"sensitivity", "mechanism"},
     "top-k by threshold with ties": {"sensitivity", "mechanism"},

@@ -103,3 +103,57 @@ print(json.dumps(peak() - before))
 def test_the_peak_of_the_process_does_not_grow_with_teachers() -> None:
     """2000 teachers' votes on these images would be 23 MB, their gradients 94 MB; a chunk's are 2 MB."""
     assert peak_growth(2000) < 12e6
+
+
+COLOUR_SETS = """
+import hashlib, resource, sys
+import numpy as np
+import torch
+from datalens.randomness import Streams
+from datalens.teachers.ensemble import TeacherEnsemble
+from datalens.teachers.family import Fakes
+from datalens.teachers.kernel import KernelTeachers
+from datalens.teachers.shards import RecordShards
+
+class Near(KernelTeachers):
+    def input_gradient(self, state, shards, fakes):
+        return shards.images_TRCHW.flatten(2)[:, :1] - fakes.images_BCHW.flatten(1)
+
+chunk, side, batch, limit = (int(word) for word in sys.argv[1:])
+torch.set_num_threads(1)
+if limit:
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+count = 4000
+images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (count, 3, side, side), dtype=np.uint8))
+shards = RecordShards(images, torch.zeros(count, dtype=torch.int64), torch.arange(count).view(count, 1))
+rng = torch.Generator().manual_seed(0)
+fakes = Fakes(torch.rand(batch, 3, side, side, generator=rng), torch.zeros(batch, dtype=torch.int64))
+teachers = TeacherEnsemble(Near(1, 1e3), shards, Streams.from_insecure_seed(0, "private"), chunk)
+tally_BD = teachers.tally(fakes, 0, 1, 50, 1e-5).tally_BD
+print(hashlib.sha256(tally_BD.numpy().tobytes()).hexdigest(), int(tally_BD.abs().sum()) > 0)
+"""
+
+
+def votes_of_4000(chunk: int, side: int, batch: int, limit: int = 0) -> str:
+    """SHA-256 of 4000 teachers' votes on colour images, from a process that may take ``limit`` bytes."""
+    answer = subprocess.run(
+        [sys.executable, "-c", COLOUR_SETS, *(str(number) for number in (chunk, side, batch, limit))],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )
+    assert answer.returncode == 0, answer.stderr[-500:]
+    digest, some = answer.stdout.split()
+    assert some == "True"
+    return digest
+
+
+def test_r41_votes_are_the_same_for_groups_of_1_50_and_4000_teachers() -> None:
+    assert len({votes_of_4000(chunk, 5, 2) for chunk in (1, 50, 4000)}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit counts what a process maps only there")
+def test_r41_4000_teachers_of_64_by_64_colour_images_fit_into_2_gb() -> None:
+    """All gradients for 30 images would be 5.9 GB."""
+    assert votes_of_4000(50, 64, 30, 2 * 2**30)

@@ -13,7 +13,7 @@ import torch
 from scipy.special import ndtr
 from scipy.stats import chi2, norm
 
-from datalens.audit.findings import Finding
+from datalens.audit.findings import Finding, failed
 from datalens.audit.subject import Subject, mechanism_at
 from datalens.privacy.events import NoiseKind
 from datalens.training.algorithm import Parts
@@ -90,6 +90,8 @@ def check_independence(noise: np.ndarray, stddev: float) -> Finding:
     The largest circular autocorrelation of the draws and of their squares over all lags, each normal with
     standard deviation 1/sqrt(n), against a threshold divided among all of them.
     """
+    if noise.std() == 0:
+        return failed("noise-independence", "all draws are the same")
     scaled = (noise - noise.mean()) / noise.std()
     squared = scaled**2 - 1
     squared /= squared.std()

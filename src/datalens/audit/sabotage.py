@@ -28,12 +28,33 @@ from datalens.teachers.store import MemoryStore
 from datalens.training.algorithm import Parts
 from datalens.training.config import Config
 
+RANKS = 2
+"""Ranks that are imagined where each of them adds noise."""
+
 
 def half_noise(subject: Subject) -> Subject:
     """The noise has half the standard deviation that is charged for."""
 
     def broken(parts: Parts) -> Parts:
         return replace(parts, noise_for_step=lambda step: ScaledNoise(parts.noise_for_step(step), 0.5))
+
+    return _with(subject, broken)
+
+
+def noise_of_each_rank(subject: Subject) -> Subject:
+    """Every rank adds noise to its own votes before they are summed, as if the others did not."""
+
+    def broken(parts: Parts) -> Parts:
+        return replace(parts, noise_for_step=lambda step: NoiseOfRanks(parts.noise_for_step(step), RANKS))
+
+    return _with(subject, broken)
+
+
+def noise_of_no_rank(subject: Subject) -> Subject:
+    """Every rank takes another one for the one that adds the noise."""
+
+    def broken(parts: Parts) -> Parts:
+        return replace(parts, noise_for_step=lambda step: NoiseOfRanks(parts.noise_for_step(step), 0))
 
     return _with(subject, broken)
 
@@ -114,8 +135,37 @@ class ScaledNoise:
         return self.inner.slack(stddev)
 
 
+@dataclass(frozen=True)
+class NoiseOfRanks:
+    """What is summed over ranks of which so many add noise: a variance so many times as large as was asked for."""
+
+    inner: NoiseSource
+    adding: int
+
+    @property
+    def kind(self) -> NoiseKind:
+        """That of the inner source."""
+        return self.inner.kind
+
+    @property
+    def secure(self) -> bool:
+        """That of the inner source."""
+        return self.inner.secure
+
+    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
+        """The sum of ``adding`` draws, none of them for 0."""
+        zeros = np.zeros(shape, np.int64)
+        return sum((self.inner.sample(shape, stddev) for _ in range(self.adding)), zeros)
+
+    def slack(self, stddev: float) -> SamplerSlack:
+        """That of the inner source at ``stddev``."""
+        return self.inner.slack(stddev)
+
+
 SABOTAGES: dict[str, Callable[[Subject], Subject]] = {
     "half the noise": half_noise,
+    "noise added on every rank": noise_of_each_rank,
+    "noise added on no rank": noise_of_no_rank,
     "a repeated noise stream": repeated_noise,
     "sensitivity without its factor 2": single_sensitivity,
     "top-k by threshold with ties": ties_kept,

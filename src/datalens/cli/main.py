@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 from datalens.cli.problems import MISTAKE, explain
+from datalens.distributed.ranks import Place
+from datalens.errors import RunError
 from datalens.version import __version__
 
 VERBS = {
@@ -28,6 +30,10 @@ VERBS = {
     "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables and figures."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
 }
+
+
+FOR_SEVERAL = "train"
+"""The verb that several processes may share."""
 
 
 class LazyGroup(click.Group):
@@ -64,7 +70,8 @@ class LazyGroup(click.Group):
     epilog="Every command takes --json FILE (or - for standard output). A mistake exits with status 2.",
 )
 @click.version_option(__version__, prog_name="datalens", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Differentially private image generators: sensitive images in, a generator that may be shared out.
 
     \b
@@ -73,6 +80,12 @@ def cli() -> None:
     datalens sample runs/mnist --num-samples 10000 --out samples.npz
     datalens evaluate runs/mnist --data mnist
     """
+    processes = Place.from_environment().world_size
+    if processes > 1 and ctx.invoked_subcommand != FOR_SEVERAL:
+        raise RunError(
+            f"datalens {ctx.invoked_subcommand}: is for one process, not for the {processes} of torchrun, which "
+            f"only {FOR_SEVERAL} shares out; leave torchrun out"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,11 +114,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = explain(error)
         if line is None:
             raise
-        click.echo(f"error: {line}", err=True)
+        click.echo(f"{_speaker()}error: {line}", err=True)
         return MISTAKE
 
 
+def _speaker() -> str:
+    """Which of several processes speaks; nothing for the first."""
+    try:
+        rank = Place.from_environment().rank
+    except RunError:
+        return ""
+    return f"rank {rank}: " if rank else ""
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if _speaker():
+        return  # the first process says the same
     click.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 

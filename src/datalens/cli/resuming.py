@@ -28,6 +28,27 @@ def require_resumable(run: Path, options: dict[str, Any]) -> None:
     require_private(RunFolder.open(run))
 
 
+def is_restarted(run: Path, source: str, options: dict[str, Any], restarts: int) -> bool:
+    """Whether a command that begins a run has begun it before it died, and its starter started it again.
+
+    ``torchrun --max-restarts`` repeats the very same command. Only then, and only where the settings are those
+    of the run in the folder, is ``--out`` the run to go on with.
+    """
+    from datalens.cli.settings import build_config
+    from datalens.training.facts import read_facts
+    from datalens.training.run_folder import RunFolder
+
+    if restarts == 0 or options["resume"] is not None or not RunFolder.holds_run(run):
+        return False
+    config = build_config(options["recipe"], options["config_file"], options, source)
+    return read_facts(RunFolder.open(run)).config == config
+
+
+def as_resumed(run: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that resume what these began: all settings are the run's own."""
+    return {**options, **dict.fromkeys(_settings()), "resume": str(run)}
+
+
 def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     """The run, if all its steps are taken and certified and nothing else is asked of it; else None.
 
@@ -79,13 +100,18 @@ def performance(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_settings(options: dict[str, Any]) -> None:
-    from datalens.cli.settings import SETTING_OF_OPTION
     from datalens.training.changes import CHANGEABLE, PERFORMANCE
 
     epsilon = options["epsilon"]
     if epsilon is not None and not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"--epsilon {epsilon:g}: must be above 0 and finite; give more than was authorised")
-    for name in ("out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION):
+    for name in _settings():
         if is_given(options[name]) and name not in (*CHANGEABLE, *PERFORMANCE):
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
+
+
+def _settings() -> tuple[str, ...]:
+    from datalens.cli.settings import SETTING_OF_OPTION
+
+    return "out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION

@@ -17,12 +17,14 @@ class StopRequest:
 
     Attributes:
         signal_number: the signal that came, or None.
-        was_obeyed: whether the training asked and was told to stop.
+
+    Args:
+        heard: whether to say so; False for all but the first of several processes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, heard: bool = True) -> None:
         self.signal_number: int | None = None
-        self.was_obeyed = False
+        self._heard = heard
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> StopRequest:
@@ -39,8 +41,7 @@ class StopRequest:
 
     def __call__(self) -> bool:
         """Whether to stop before the next step."""
-        self.was_obeyed = self.signal_number is not None
-        return self.was_obeyed
+        return self.signal_number is not None
 
     @property
     def exit_status(self) -> int:
@@ -51,4 +52,5 @@ class StopRequest:
         if self.signal_number is not None:
             raise KeyboardInterrupt
         self.signal_number = number
-        click.echo("stopping after this step; once more to stop at once", err=True)
+        if self._heard:
+            click.echo("stopping after this step; once more to stop at once", err=True)

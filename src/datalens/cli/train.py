@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.judged import is_named
+from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
-    data_settings,
     data_words,
     json_option,
     public_option,
@@ -24,8 +23,16 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.resuming import changes, declared_classes, finished_run, performance, require_resumable
+from datalens.cli.resuming import (
+    as_resumed,
+    changes,
+    finished_run,
+    is_restarted,
+    performance,
+    require_resumable,
+)
 from datalens.cli.stopping import StopRequest
+from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
 from datalens.errors import ConfigError, PrivacyWarning
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
@@ -131,35 +138,44 @@ def train(source: str, **options: Any) -> int:
     datalens train mnist --out runs/mnist --epsilon 1
     datalens train scans/ --out runs/scans --num-records 60000 --classes ill,well --epsilon 2
     datalens train mnist --resume runs/mnist
+
+    \b
+    Several processes, each with a part of the teachers:
+    torchrun --nproc-per-node 4 -m datalens train mnist --out runs/mnist
     """
+    with Ranks.join() as ranks:
+        return _lead(source, options, ranks) if ranks.is_first else follow_run(source, options, ranks)
+
+
+def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
+    """All that a command says and decides; a single process leads itself."""
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
+    run = run_of(options)
+    if is_restarted(run, source, options, ranks.place.restarts):
+        options = as_resumed(run, options)
     if options["resume"] is not None:
-        run = Path(options["resume"])
         require_resumable(run, options)
         done = finished_run(run, options)
         if done is not None:
             output.say(
                 f"{run}: already finished, nothing to do (a larger --epsilon or --num-steps takes more steps)"
             )
-            _report(done, run, source, options, output, StopRequest(), time.monotonic() - started)
+            _report(done, run, source, options, output, time.monotonic() - started)
+            ranks.tell(NOTHING_TO_DO)
             return 0
     else:
-        if options["out"] is None:
-            raise ConfigError(
-                "--out is missing: give a new folder for the run (or --resume and a run's folder)"
-            )
-        run = Path(options["out"])
         check_new_run(run)
-    model, stop = _work(source, run, options, output)
-    _report(model, run, source, options, output, stop, time.monotonic() - started)
-    return stop.exit_status if stop.was_obeyed else 0
+    model, stop = _work(source, run, options, output, ranks)
+    _report(model, run, source, options, output, time.monotonic() - started)
+    return stop.exit_status if model.was_stopped else 0
 
 
-def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tuple[DataLens, StopRequest]:
+def _work(
+    source: str, run: Path, options: dict[str, Any], output: Output, ranks: Ranks
+) -> tuple[DataLens, StopRequest]:
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
-    from datalens.data import load
     from datalens.privacy.dataset_budget import require_budget_file
     from datalens.training.repeats import note_of_repeats
 
@@ -169,10 +185,7 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
         require_device(config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
-    settings = data_settings(options)
-    if config is None and not is_named(source) and (classes := declared_classes(run)) is not None:
-        settings.setdefault("classes", classes)
-    data = load(source, split="train", **settings)
+    data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
     if config is not None:
@@ -184,16 +197,13 @@ def _work(source: str, run: Path, options: dict[str, Any], output: Output) -> tu
 
     with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
         try:
+            how: dict[str, Any] = {"tell": progress.tell, "stop": stop, "ranks": ranks}
             if config is None:
                 return DataLens.resume(
-                    run,
-                    data,
-                    changes={**changes(options), **performance(options)},
-                    tell=progress.tell,
-                    stop=stop,
+                    run, data, changes=changes(options) | performance(options), **how
                 ), stop
             shared = {name: options[name] for name in ("budget_file", "data_name")}
-            return DataLens(config).fit(data, out=run, **shared, tell=progress.tell, stop=stop), stop
+            return DataLens(config).fit(data, out=run, **shared, **how), stop
         except KeyboardInterrupt:
             known = RunFolder.holds_run(run)
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
@@ -242,7 +252,6 @@ def _report(
     source: str,
     options: dict[str, Any],
     output: Output,
-    stop: StopRequest,
     seconds: float,
 ) -> None:
     from datalens.cli.fitness import run_summary, unfit_line
@@ -256,7 +265,7 @@ def _report(
     output.finish(
         {
             "run": str(run),
-            "status": "stopped" if stop.was_obeyed else "finished",
+            "status": "stopped" if model.was_stopped else "finished",
             **summary,
             "seconds": seconds,
             "note": last,
@@ -268,7 +277,7 @@ def _report(
             f"at delta {summary['delta']:g} ({summary['accountant']} accountant), {summary['steps']} of "
             f"{summary['num_steps']} steps, {seconds:.0f} s"
         )
-    if stop.was_obeyed:
+    if model.was_stopped:
         output.insist(f"stopped early and saved; {_how_to_resume(source, run, options)}")
     else:
         label = "to share" if model.is_publishable else "not for publication"

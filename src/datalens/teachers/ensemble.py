@@ -62,7 +62,8 @@ class TeacherEnsemble:
     """Every teacher with its own shard, state and votes; nothing is shared between teachers.
 
     Chunks of teachers are handled by as many threads as PyTorch may use, one thread a chunk, so that the
-    number of threads changes no vote.
+    number of threads changes no vote. Where other processes handle the teachers outside ``span``, ``add_others``
+    puts their votes into the sums.
 
     Guarantee: each teacher adds at most ``top_k`` votes of -1 or +1 to an image's tally, and changing one
     teacher's shard changes that teacher's votes alone. Memory for votes grows with the image and the chunk,
@@ -77,6 +78,7 @@ class TeacherEnsemble:
         device: where the teachers compute.
         store: where their states live; in memory on ``device`` unless given. Closed with the ensemble.
         span: (first, last + 1) of the teachers that are handled here; all unless given.
+        add_others: adds the counts of the teachers handled elsewhere to integers, in place.
 
     Attributes:
         compress: from a gradient to at most ``top_k`` votes on an image, :func:`topk_sign`; experiments put
@@ -97,6 +99,7 @@ class TeacherEnsemble:
         device: torch.device | str = "cpu",
         store: TeacherStore | None = None,
         span: tuple[int, int] | None = None,
+        add_others: Callable[[Tensor], None] = lambda counts: None,
     ) -> None:
         if shards.num_teachers < 1 or chunk_size < 1:
             raise ConfigError(
@@ -110,6 +113,7 @@ class TeacherEnsemble:
         self.compress: Callable[[Tensor, int, float, torch.Generator], SignVotes] = topk_sign
         self._shards = shards
         self._streams = streams
+        self._add_others = add_others
         first, last = self.span
         self._store = store if store is not None else MemoryStore(last - first, self.device, first)
         self._is_filled = False
@@ -174,7 +178,9 @@ class TeacherEnsemble:
         if step % 2:  # there and back: what was used last is still in the system's file cache
             chunks.reverse()
         run_in_threads(chunks, ask, self._store.prefetch, self.device)
-        host = torch.cat([tally_BD.flatten(), failed_T]).cpu()  # the one wait for the device in a step
+        counts = torch.cat([tally_BD.flatten(), failed_T])
+        self._add_others(counts)
+        host = counts.cpu()  # the one wait for the device in a step
         tally_BD, failed_T = host[: -self.num_teachers].view_as(tally_BD), host[-self.num_teachers :]
         return TallyResult(tally_BD, self._diagnostics(step, tally_BD, failed_T))
 

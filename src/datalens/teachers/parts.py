@@ -47,6 +47,8 @@ def regrouped(
     left = list(chunks)
     for part in parts:
         _check_shapes(part, shapes)
+        if left and part.stop <= left[0][0]:
+            continue
         waiting.append(part)
         while left and left[0][1] <= part.stop:
             start, stop = left.pop(0)

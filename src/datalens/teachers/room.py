@@ -56,6 +56,7 @@ def make_store(
     memory: float | None,
     device: torch.device,
     folder: Path | None,
+    sharers: int = 1,
 ) -> DiskStore | None:
     """The store for teachers' states; None for the ensemble's own, in memory.
 
@@ -66,6 +67,7 @@ def make_store(
             nothing with ``disk``.
         device: where the teachers compute; on a GPU states stay in its memory unless the disk is asked for.
         folder: where the file goes; None for the system's temporary folder.
+        sharers: processes on this machine that share the memory evenly.
 
     Raises:
         ConfigError: the disk with a GPU.
@@ -74,9 +76,10 @@ def make_store(
         raise ConfigError(f"teacher_store is disk with device {device}: only for the cpu; use memory")
     if kind is StoreKind.MEMORY or device.type != "cpu":
         return None
-    resident = None if memory is None else int(memory * 2**30)
+    resident = None if memory is None else int(memory * 2**30 / sharers)
     if kind is StoreKind.AUTO:
-        resident = memory_for_states(free_memory()) if resident is None else resident
+        if resident is None and (all_may_take := memory_for_states(free_memory())) is not None:
+            resident = all_may_take // sharers
         if resident is None or all_states <= resident:
             return None
     return DiskStore(folder or Path(tempfile.gettempdir()), resident or 0)

@@ -27,7 +27,7 @@ def run_in_threads(
         Exception: the first that ``work`` raised; chunks not begun by then are left out.
     """
     allowed = torch.get_num_threads() if device.type == "cpu" else 1
-    threads = min(allowed, len(chunks))
+    threads = max(1, min(allowed, len(chunks)))
     queue = _Queue(chunks, ahead=threads, prefetch=prefetch)
     if allowed == 1:
         _drain(queue, work)

@@ -9,14 +9,15 @@ from pathlib import Path
 import torch
 
 from datalens.data.images import LabelledImages
+from datalens.distributed.ranks import Ranks
 from datalens.noise import NoiseSource, make_noise
 from datalens.randomness import Streams
-from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.partition import Partition
 from datalens.teachers.room import chunk_size_for, make_store, state_bytes
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config, Performance
+from datalens.training.crew import Crew
 from datalens.training.facts import PublicFacts, declared_records, require_public_classes
 from datalens.training.plan import Plan, check_plan
 
@@ -28,8 +29,11 @@ def make_teachers(
     private: Streams,
     performance: Performance | None = None,
     folder: Path | None = None,
-) -> TeacherEnsemble:
-    """The teachers of a run, each with its shard, as they stand before the first step. Private.
+    ranks: Ranks | None = None,
+) -> Crew:
+    """This rank's teachers of a run, each with its shard, as they stand before the first step. Private.
+
+    Spans are cut where one process cuts its chunks, so that every chunk has the same shape on any number of ranks.
 
     Args:
         facts: of the run.
@@ -38,7 +42,9 @@ def make_teachers(
         private: private random streams.
         performance: in place of the run's own.
         folder: where states that do not fit into memory go; private. None for the system's temporary folder.
+        ranks: of the run, all of whom must be here at once; a single process unless given.
     """
+    ranks = ranks or Ranks.alone()
     teachers, performance = facts.config.teachers, performance or facts.config.performance
     settings = TeacherSettings(
         image_shape=facts.image_shape,
@@ -57,24 +63,23 @@ def make_teachers(
         torch.from_numpy(partition.record_of_slot),
     )
     family = make_family(teachers.kind, settings)
-    device = torch.device(performance.device)
+    device = torch.device(ranks.device(performance.device))
     num_teachers, voting = partition.num_teachers, facts.config.voting
     a_state = state_bytes(family.init(1, torch.Generator(), torch.device("cpu")))
     a_vote = 4 * voting.batch_size * math.prod(facts.image_shape)
-    return TeacherEnsemble(
-        family,
-        shards,
-        private,
-        chunk_size=performance.chunk_size or chunk_size_for(a_state, a_vote, num_teachers, device),
-        device=device,
-        store=make_store(
-            performance.teacher_store,
-            a_state * num_teachers,
-            performance.teacher_memory,
-            device,
-            folder,
-        ),
+    on_a_rank = -(-num_teachers // ranks.world_size)
+    suits = performance.chunk_size or chunk_size_for(a_state, a_vote, on_a_rank, device)
+    chunk_size = -ranks.largest(-suits)
+    first, last = span = ranks.span(num_teachers, chunk_size)
+    store = make_store(
+        performance.teacher_store,
+        a_state * (last - first),
+        performance.teacher_memory,
+        device,
+        folder,
+        ranks.place.local_size,
     )
+    return Crew(family, shards, private, chunk_size, device, store, span, ranks)
 
 
 def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:

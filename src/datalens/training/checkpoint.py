@@ -2,6 +2,7 @@
 
 A checkpoint is a folder with ``state.safetensors`` (the student), a file for every part of the teachers, and
 ``meta.json``, which holds the SHA-256 of each. It is written under a temporary name, flushed, then renamed.
+How the teachers are cut into parts does not matter to who reads them, so any number of ranks can.
 Nothing is pickled, so nothing runs when one is read.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,26 +51,52 @@ class Checkpoint:
     passed_over: tuple[str, ...] = field(default=())
 
     def parts(self) -> Iterator[TeacherPart]:
-        """The teachers' states in order, read one by one.
+        """The teachers' states, see :func:`read_parts`."""
+        return read_parts(self.path)
 
-        Raises:
-            CheckpointError: a part that cannot be read.
-        """
-        found = [(match, path) for path in self.path.iterdir() if (match := _PART.fullmatch(path.name))]
-        for match, path in sorted(found, key=lambda pair: pair[1].name):
-            try:
-                yield TeacherPart(int(match[1]), int(match[2]) + 1, safetensors.torch.load_file(path))
-            except (OSError, safetensors.SafetensorError) as error:
-                raise CheckpointError(
-                    f"{path}: cannot be read ({' '.join(str(error).split()):.120})"
-                ) from None
+
+def read_parts(folder: Path, span: tuple[int, int] | None = None) -> Iterator[TeacherPart]:
+    """The teachers' states of a checkpoint in order, read one by one.
+
+    Args:
+        folder: of the checkpoint.
+        span: (first, last + 1): parts that hold none of these teachers are left out.
+
+    Raises:
+        CheckpointError: a part that cannot be read.
+    """
+    found = [(match, path) for path in folder.iterdir() if (match := _PART.fullmatch(path.name))]
+    for match, path in sorted(found, key=lambda pair: pair[1].name):
+        start, stop = int(match[1]), int(match[2]) + 1
+        if span is not None and (stop <= span[0] or start >= span[1]):
+            continue
+        try:
+            yield TeacherPart(start, stop, safetensors.torch.load_file(path))
+        except (OSError, safetensors.SafetensorError) as error:
+            raise CheckpointError(f"{path}: cannot be read ({' '.join(str(error).split()):.120})") from None
+
+
+def write_parts(folder: Path, parts: Iterable[TeacherPart]) -> dict[str, str]:
+    """Write the teachers' states into the folder of a checkpoint in the making.
+
+    Returns:
+        From file to SHA-256.
+
+    Raises:
+        OSError, SafetensorError: they cannot be written.
+    """
+    digests: dict[str, str] = {}
+    for part in parts:
+        file = f"teachers-{part.start:08d}-{part.stop - 1:08d}.safetensors"
+        digests[file] = _write(folder / file, part.tensors)
+    return digests
 
 
 def save_checkpoint(
     folder: Path,
     step: int,
     tensors: Mapping[str, Tensor],
-    parts: Iterable[TeacherPart],
+    write_teachers: Callable[[Path], Mapping[str, str]],
     *,
     head: tuple[int, str],
     last_step: int,
@@ -80,7 +107,7 @@ def save_checkpoint(
         folder: where checkpoints lie, under ``private/``.
         step: generator steps done.
         tensors: of the student, flat name -> tensor.
-        parts: the teachers' states.
+        write_teachers: puts the teachers' states into the folder it is given, and returns their SHA-256 by file.
         head: the ledger's.
         last_step: number of the last released step, -1 for none.
 
@@ -93,9 +120,7 @@ def save_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True, mode=0o700)
         digests = {STATE: _write(temporary / STATE, tensors)}
-        for part in parts:
-            file = f"teachers-{part.start:08d}-{part.stop - 1:08d}.safetensors"
-            digests[file] = _write(temporary / file, part.tensors)
+        digests |= write_teachers(temporary)
         meta = {"head": list(head), "last_step": last_step, "step": step, "sha256": digests}
         write_json(temporary / "meta.json", meta, mode=PRIVATE)
         shutil.rmtree(old, ignore_errors=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from datalens.data.images import LabelledImages
+from datalens.distributed.ranks import Ranks
 from datalens.errors import BudgetError, CheckpointError, PrivacyWarning, RunError
 from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget
@@ -28,6 +29,7 @@ from datalens.training.config import Config, Performance
 from datalens.training.directions import DirectionLog, DirectionRecord
 from datalens.training.facts import PublicFacts, declared_records, read_facts
 from datalens.training.files import append_line, sweep, write_json
+from datalens.training.following import announce
 from datalens.training.heads import note_head
 from datalens.training.plan import score_mechanism
 from datalens.training.private_files import (
@@ -56,6 +58,8 @@ from datalens.training.tuned import refuse_tuned
 
 __all__ = ["Progress", "Session", "declared_records"]
 
+NEEDS_FOLDER = "a run of several processes keeps its secrets in a folder that all of them see; give one (out)"
+
 
 class Session:
     """A run in progress. Make one with :meth:`begin` or :meth:`resume`, then call :meth:`run`.
@@ -66,6 +70,8 @@ class Session:
         plan: what may still be released, and how.
         budget: what was authorised and spent.
         student: the generator in training.
+        teachers: this rank's share of them, leading the others'.
+        was_stopped: whether :meth:`run` ended early, as it was asked to.
         steps_done: generator steps done, replayed ones among them.
         notes: lines for the owner, such as repeated records or checkpoints passed over; never shared.
     """
@@ -81,6 +87,7 @@ class Session:
         shared: DatasetBudget | None = None,
         changes: Mapping[str, Any] | None = None,
         performance: Performance | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.facts = facts
         self.performance = performance or facts.config.performance
@@ -92,6 +99,8 @@ class Session:
         self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done = 0
+        self.was_stopped = False
+        self._ranks = ranks or Ranks.alone()
         self._ledger = ledger
         self._shared = shared
         self._run_id = str(ledger.header.get("run_id", ""))
@@ -120,18 +129,21 @@ class Session:
             )
         self.plan = plan_in_force(facts, ledger, self.budget.authorisation)
         self._next_step = next_step(ledger.lines)
-        self.student = Student(facts.student_plan, facts.streams, self.performance.device)
+        self.student = Student(facts.student_plan, facts.streams, self._ranks.device(self.performance.device))
+        announce(self._ranks, self.performance)
+        self.teachers = make_teachers(
+            facts,
+            data,
+            partition,
+            private,
+            self.performance,
+            None if self.folder is None else self.folder.private,
+            self._ranks,
+        )
         self.parts = Parts(
             config=terms_in_force(ledger).config(facts.config),
             student=self.student,
-            teachers=make_teachers(
-                facts,
-                data,
-                partition,
-                private,
-                self.performance,
-                None if self.folder is None else self.folder.private,
-            ),
+            teachers=self.teachers,
             mechanism=self.plan.mechanism,
             budget=self.budget,
             noise_for_step=noise_for_step(facts.config),
@@ -150,6 +162,7 @@ class Session:
         budget_file: DatasetBudget | None = None,
         *,
         signal_matters: bool = True,
+        ranks: Ranks | None = None,
     ) -> Session:
         """A new run; with ``root`` its folder is made, and removed again if the run cannot begin.
 
@@ -159,6 +172,7 @@ class Session:
             root: a new folder, or None to keep everything in memory.
             budget_file: the data set's budget, open; charged before the run's own, and closed with the run.
             signal_matters: False for an audit, which has few teachers and learns nothing from them.
+            ranks: where other processes hold teachers too; this is the first of them, and needs ``root``.
 
         Raises:
             DataLensError: settings or data that do not fit; nothing is left behind.
@@ -166,6 +180,8 @@ class Session:
         Warns:
             PrivacyWarning: a delta at which releasing a whole record would be allowed.
         """
+        if root is None and ranks is not None and ranks.world_size > 1:
+            raise RunError(NEEDS_FOLDER)
         refuse_groups(data)
         facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
         for doubt in doubts:
@@ -185,7 +201,7 @@ class Session:
             ledger = Ledger.create(folder.ledger, header)
             try:
                 write_json(folder.config, facts.to_json())
-                session = cls(facts, data, partition, private, ledger, folder, budget_file)
+                session = cls(facts, data, partition, private, ledger, folder, budget_file, ranks=ranks)
             except BaseException:
                 ledger.close()
                 raise
@@ -196,7 +212,14 @@ class Session:
         return session
 
     @classmethod
-    def resume(cls, root: Path, data: LabelledImages, changes: Mapping[str, Any] | None = None) -> Session:
+    def resume(
+        cls,
+        root: Path,
+        data: LabelledImages,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        ranks: Ranks | None = None,
+    ) -> Session:
         """A run that was interrupted, at its last good checkpoint; released steps after it are replayed.
 
         Args:
@@ -204,6 +227,7 @@ class Session:
             data: the same records.
             changes: settings that may change, see :func:`datalens.training.changes.change_terms`, and any
                 performance setting, which is not recorded.
+            ranks: where other processes hold teachers too, as many as then or not; this is the first of them.
 
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
@@ -228,7 +252,9 @@ class Session:
                 shared = open_charged_budget(kept.budget_file, ledger)
             elif ledger.header.get("dataset_budget") is not None:
                 raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
-            session = cls(facts, data, partition, kept.streams, ledger, folder, shared, changes, performance)
+            session = cls(
+                facts, data, partition, kept.streams, ledger, folder, shared, changes, performance, ranks
+            )
         except BaseException:
             ledger.close()
             if shared is not None:
@@ -257,7 +283,8 @@ class Session:
         """
         tell = tell or (lambda _: None)
         while self._next_step < self.plan.num_steps and self._has_room():
-            if stop():
+            if stop() or self.teachers.is_asked_to_stop:
+                self.was_stopped = True
                 self.checkpoint()
                 return False
             step, self._next_step = self._next_step, self._next_step + 1
@@ -277,7 +304,7 @@ class Session:
             self.folder.checkpoints,
             self.steps_done,
             self.student.state_dict(),
-            self.parts.teachers.parts(),
+            self.teachers.write,
             head=self._ledger.head,
             last_step=self.records[-1].step if self.records else -1,
         )
@@ -285,9 +312,13 @@ class Session:
         if self._shared is not None:
             note_budget_head(self._shared)
 
+    def dismiss(self) -> None:
+        """Tell the other ranks that all is done; without this they take it that the run has failed."""
+        self.teachers.dismiss(stopped=self.was_stopped)
+
     def close(self) -> None:
         """Give back ledgers, files and the teachers' states."""
-        self.parts.teachers.close()
+        self.teachers.close()
         self._ledger.close()
         if self._shared is not None:
             close_shared_budget(self._shared)
@@ -354,4 +385,4 @@ class Session:
             )
         self.steps_done = checkpoint.step
         self.student.load_state_dict(checkpoint.tensors)
-        self.parts.teachers.load_parts(checkpoint.parts())
+        self.teachers.read(checkpoint.path)

@@ -11,6 +11,7 @@ import numpy as np
 
 from datalens.data.arrays import labelled_images
 from datalens.data.images import LabelledImages
+from datalens.distributed.ranks import Ranks
 from datalens.errors import ConfigError, RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
@@ -21,6 +22,7 @@ from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, read_directions, write_directions
 from datalens.training.facts import PublicFacts
 from datalens.training.files import write_atomically, write_json
+from datalens.training.following import follow
 from datalens.training.release import (
     certify,
     environment,
@@ -30,7 +32,7 @@ from datalens.training.release import (
     write_generator,
 )
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import Progress, Session
+from datalens.training.session import NEEDS_FOLDER, Progress, Session
 from datalens.training.shared_budget import open_shared_budget
 
 Tell = Callable[[Progress], None]
@@ -48,6 +50,9 @@ class DataLens:
         removing one record, where ``config.privacy`` sets both, unless noise is 'none', an insecure seed is
         set, or noise is floating point; see :meth:`is_publishable`.
 
+    Attributes:
+        was_stopped: whether the training ended early, as it was asked to.
+
     >>> from datalens import recipes
     >>> DataLens(recipes.mnist_quick(epsilon=1)).config.privacy.epsilon
     1.0
@@ -61,6 +66,7 @@ class DataLens:
         self._records: list[DirectionRecord] = []
         self._made_in: dict[str, Any] = {}
         self._notes: tuple[str, ...] = ()
+        self.was_stopped = False
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -77,6 +83,7 @@ class DataLens:
         data_name: str | None = None,
         tell: Tell | None = None,
         stop: Callable[[], bool] = lambda: False,
+        ranks: Ranks | None = None,
     ) -> DataLens:
         """Train on sensitive images.
 
@@ -93,6 +100,7 @@ class DataLens:
             data_name: the name that the budget file must have; left out, any.
             tell: called with a :class:`Progress` after every step.
             stop: asked before every step; True ends the training early (resumable where ``out`` is given).
+            ranks: where several processes train the run together, each of which calls this; they need ``out``.
 
         Raises:
             DataLensError: settings or data that do not fit; raised before anything is trained.
@@ -114,9 +122,12 @@ class DataLens:
             )
         if labels_are_public:
             self.config = self.config.replace(privacy__labels_are_public=True)
+        if ranks is not None and not ranks.is_first:
+            return self._follow(None if out is None else Path(out), data, ranks, stop)
         shared = None if budget_file is None else open_shared_budget(Path(budget_file), data_name)
         try:
-            session = Session.begin(self.config, data, None if out is None else Path(out), shared)
+            root = None if out is None else Path(out)
+            session = Session.begin(self.config, data, root, shared, ranks=ranks)
         except BaseException:
             if shared is not None:
                 shared.close()
@@ -132,6 +143,7 @@ class DataLens:
         changes: Mapping[str, Any] | None = None,
         tell: Tell | None = None,
         stop: Callable[[], bool] = lambda: False,
+        ranks: Ranks | None = None,
     ) -> DataLens:
         """Go on with a run that was interrupted; what was charged stays charged.
 
@@ -143,11 +155,14 @@ class DataLens:
                 settings: device, chunk_size, teacher_store, teacher_memory, checkpoint_every.
             tell: called with a :class:`Progress` after every step.
             stop: asked before every step; True ends the training early.
+            ranks: where several processes go on with the run together; it may have begun with another number.
 
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
         """
-        session = Session.resume(Path(folder), data, changes)
+        if ranks is not None and not ranks.is_first:
+            return cls._follow(Path(folder), data, ranks, stop)
+        session = Session.resume(Path(folder), data, changes, ranks=ranks)
         return cls(session.facts.config)._train(session, tell, stop)
 
     def _train(self, session: Session, tell: Tell | None, stop: Callable[[], bool]) -> DataLens:
@@ -161,9 +176,23 @@ class DataLens:
             self._notes = tuple(session.notes)
             if session.folder is not None:
                 write_release(session.folder, self)
+            self.was_stopped = session.was_stopped
+            session.dismiss()
         finally:
             session.close()
         return self
+
+    @classmethod
+    def _follow(
+        cls, root: Path | None, data: LabelledImages, ranks: Ranks, stop: Callable[[], bool]
+    ) -> DataLens:
+        """The model on a rank that does not lead: what the first one has written when all is done."""
+        if root is None:
+            raise RunError(NEEDS_FOLDER)
+        was_stopped = follow(root, data, ranks, stop)
+        model = cls.load(root)
+        model.was_stopped = was_stopped
+        return model
 
     # -- using --------------------------------------------------------------------------------------------------
 

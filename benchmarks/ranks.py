@@ -1,0 +1,110 @@
+"""How much faster two ranks of one thread are than one: seconds of a generator step, alternating within one run.
+
+    python benchmarks/ranks.py mnist --recipe mnist-paper --num-teachers 80 --steps 4
+    python benchmarks/ranks.py mnist --recipe mnist-quick --steps 4
+
+Starts its own processes, which hold the same teachers twice: all of them on the first rank, and shared out. Steps of
+both kinds take turns, so that whatever else the machine does meets both. The first of each kind is left out: teachers
+are made in it. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from datalens import recipes
+from datalens.data import load
+from datalens.data.images import LabelledImages
+from datalens.distributed.ranks import Ranks
+from datalens.training.algorithm import generator_step
+from datalens.training.config import Config
+from datalens.training.following import follow
+from datalens.training.release import environment
+from datalens.training.session import Session
+
+FOLDER = "DATALENS_BENCHMARK_FOLDER"
+"""Where the ranks keep what they share; whoever finds it in the environment is one of them."""
+
+
+def take_turns(config: Config, data: LabelledImages, steps: int, ranks: Ranks) -> dict[str, list[float]]:
+    """Seconds of each step, alone and shared, on the first rank."""
+    folder = Path(os.environ[FOLDER]) / "run"
+    seconds: dict[str, list[float]] = {"alone": [], "shared": []}
+    if not ranks.is_first:
+        follow(folder, data, ranks, lambda: False)
+        return seconds
+    shared = Session.begin(config, data, folder, signal_matters=False, ranks=ranks)
+    alone = Session.begin(config, data, None, signal_matters=False)
+    try:
+        for step in range(steps + 1):
+            for name, session in (("alone", alone), ("shared", shared)):
+                started = time.perf_counter()
+                generator_step(session.parts, step)
+                seconds[name].append(time.perf_counter() - started)
+        shared.dismiss()
+    finally:
+        shared.close()
+        alone.close()
+    return seconds
+
+
+def work(given: argparse.Namespace) -> None:
+    """One rank's part; the first one prints."""
+    torch.set_num_threads(1)
+    config = recipes.by_name(given.recipe).replace(privacy__insecure_seed=0)
+    if given.num_teachers is not None:
+        config = config.replace(voting__num_teachers=given.num_teachers, voting__shard_size=None)
+    with Ranks.join() as ranks:
+        seconds = take_turns(config, load(given.source, split="train"), given.steps, ranks)
+        if not ranks.is_first:
+            return
+        alone, shared = (np.array(seconds[name][1:]) for name in ("alone", "shared"))
+        answer = {
+            "source": given.source,
+            "recipe": given.recipe,
+            "teachers": config.voting.num_teachers,
+            "ranks": ranks.world_size,
+            "steps": len(alone),
+            "ratio": float(np.median(alone) / np.median(shared)),
+            "ratio_of_each_pair": [round(float(ratio), 3) for ratio in alone / shared],
+            "seconds_a_step_alone": float(np.median(alone)),
+            "seconds_a_step_shared": float(np.median(shared)),
+            "cores": os.cpu_count(),
+            **environment(config.performance.device),
+        }
+        sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Start the ranks, or be one of them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", nargs="?", default="shapes")
+    parser.add_argument("--recipe", default="shapes-quick")
+    parser.add_argument("--num-teachers", type=int)
+    parser.add_argument("--steps", type=int, default=4, help="timed steps of each kind, after the first")
+    parser.add_argument("--ranks", type=int, default=2)
+    given = parser.parse_args(arguments)
+    if FOLDER in os.environ:
+        work(given)
+        return 0
+    words = sys.argv[1:] if arguments is None else arguments
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(given.ranks)]
+    with tempfile.TemporaryDirectory() as folder:
+        environ = {**os.environ, FOLDER: folder, "OMP_NUM_THREADS": "1"}
+        return subprocess.run([*launcher, __file__, *words], env=environ, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

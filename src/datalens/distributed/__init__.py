@@ -1,0 +1,1 @@
+"""Several processes, one run: who they are and what they tell each other; the only place of torch.distributed."""
