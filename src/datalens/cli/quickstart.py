@@ -36,8 +36,8 @@ def quickstart(source: str, **options: Any) -> None:
     datalens quickstart
     datalens quickstart fashion-mnist --epsilon 10
     """
+    from datalens.cli.announcing import announce_plan, plan_announced
     from datalens.cli.settings import RECIPE_OF_SOURCE, build_config
-    from datalens.cli.train import announce_plan, plan_announced
 
     if source not in RECIPE_OF_SOURCE:
         raise ConfigError(

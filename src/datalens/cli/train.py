@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.announcing import announce_plan, plan_announced
 from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
@@ -33,14 +31,12 @@ from datalens.cli.resuming import (
 )
 from datalens.cli.stopping import StopRequest
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
-from datalens.errors import ConfigError, PrivacyWarning
+from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 from datalens.teachers.store_kind import StoreKind
 
 if TYPE_CHECKING:
-    from datalens.data.images import LabelledImages
-    from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
 _RECIPES = "the recipe's"
@@ -209,41 +205,6 @@ def _work(
             remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
             click.echo(f"error: interrupted{remedy}", err=True)
             raise click.exceptions.Exit(130) from None
-
-
-@contextmanager
-def plan_announced() -> Iterator[None]:
-    """Nothing that :func:`announce_plan` warned of is warned of again."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        yield
-
-
-def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
-    """Say what the plan is; one that cannot be paid or leaves no signal is refused as when the run begins."""
-    from datalens.training.facts import declared_records, require_public_classes
-    from datalens.training.plan import check_plan, plan_signal
-
-    num_records = declared_records(config, data)
-    require_public_classes(config, data)
-    plan, notes = check_plan(config, num_records, data.image_shape)
-    for note in notes:
-        output.warn(note)
-    voting, privacy, signal = config.voting, config.privacy, plan_signal(config, plan)
-    left = num_records - voting.num_teachers * (voting.shard_size or num_records // voting.num_teachers)
-    promise = (
-        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
-    )
-    output.say(
-        f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
-        f"{voting.batch_size} images, noise {plan.noise_stddev:g} votes"
-    )
-    if left > 0:
-        output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")
-    output.say(
-        f"{signal.verdict}: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "
-        f"wrong with {signal.wrong:.3f}; noise alone sets {signal.from_noise:.0%}"
-    )
 
 
 def _report(
