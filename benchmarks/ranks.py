@@ -5,7 +5,9 @@
 
 Starts its own processes, which hold the same teachers twice: all of them on the first rank, and shared out. Steps of
 both kinds take turns, so that whatever else the machine does meets both. The first of each kind is left out: teachers
-are made in it. Prints one line of JSON.
+are made in it. Beside the ratio of seconds stands that of the first rank's processor seconds: what the former would
+be if nothing else ran and the ranks never waited. Fewer teachers keep the shards of the recipe's number. Prints one
+line of JSON.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ from datalens.training.following import follow
 from datalens.training.release import environment
 from datalens.training.session import Session
 
+Seconds = list[tuple[float, float]]
+"""Of each step, on the clock and of the processor."""
 FOLDER = "DATALENS_BENCHMARK_FOLDER"
 """Where the ranks keep what they share; whoever finds it in the environment is one of them."""
 
 
-def take_turns(config: Config, data: LabelledImages, steps: int, ranks: Ranks) -> dict[str, list[float]]:
-    """Seconds of each step, alone and shared, on the first rank."""
+def take_turns(config: Config, data: LabelledImages, steps: int, ranks: Ranks) -> dict[str, Seconds]:
+    """The steps alone and those shared, as the first rank has them."""
     folder = Path(os.environ[FOLDER]) / "run"
-    seconds: dict[str, list[float]] = {"alone": [], "shared": []}
+    seconds: dict[str, Seconds] = {"alone": [], "shared": []}
     if not ranks.is_first:
         follow(folder, data, ranks, lambda: False)
         return seconds
@@ -48,9 +52,9 @@ def take_turns(config: Config, data: LabelledImages, steps: int, ranks: Ranks) -
     try:
         for step in range(steps + 1):
             for name, session in (("alone", alone), ("shared", shared)):
-                started = time.perf_counter()
+                started, used = time.perf_counter(), time.process_time()
                 generator_step(session.parts, step)
-                seconds[name].append(time.perf_counter() - started)
+                seconds[name].append((time.perf_counter() - started, time.process_time() - used))
         shared.dismiss()
     finally:
         shared.close()
@@ -62,10 +66,12 @@ def work(given: argparse.Namespace) -> None:
     """One rank's part; the first one prints."""
     torch.set_num_threads(1)
     config = recipes.by_name(given.recipe).replace(privacy__insecure_seed=0)
+    data = load(given.source, split="train")
     if given.num_teachers is not None:
-        config = config.replace(voting__num_teachers=given.num_teachers, voting__shard_size=None)
+        shard = data.num_records // config.voting.num_teachers
+        config = config.replace(voting__num_teachers=given.num_teachers, voting__shard_size=shard)
     with Ranks.join() as ranks:
-        seconds = take_turns(config, load(given.source, split="train"), given.steps, ranks)
+        seconds = take_turns(config, data, given.steps, ranks)
         if not ranks.is_first:
             return
         alone, shared = (np.array(seconds[name][1:]) for name in ("alone", "shared"))
@@ -75,10 +81,11 @@ def work(given: argparse.Namespace) -> None:
             "teachers": config.voting.num_teachers,
             "ranks": ranks.world_size,
             "steps": len(alone),
-            "ratio": float(np.median(alone) / np.median(shared)),
-            "ratio_of_each_pair": [round(float(ratio), 3) for ratio in alone / shared],
-            "seconds_a_step_alone": float(np.median(alone)),
-            "seconds_a_step_shared": float(np.median(shared)),
+            "ratio": float(np.median(alone[:, 0]) / np.median(shared[:, 0])),
+            "ratio_of_each_pair": [round(float(ratio), 3) for ratio in alone[:, 0] / shared[:, 0]],
+            "ratio_of_processor_seconds": float(np.median(alone[:, 1]) / np.median(shared[:, 1])),
+            "seconds_a_step_alone": float(np.median(alone[:, 0])),
+            "seconds_a_step_shared": float(np.median(shared[:, 0])),
             "cores": os.cpu_count(),
             **environment(config.performance.device),
         }

@@ -134,9 +134,6 @@ def train(source: str, **options: Any) -> int:
     datalens train mnist --out runs/mnist --epsilon 1
     datalens train scans/ --out runs/scans --num-records 60000 --classes ill,well --epsilon 2
     datalens train mnist --resume runs/mnist
-
-    \b
-    Several processes, each with a part of the teachers:
     torchrun --nproc-per-node 4 -m datalens train mnist --out runs/mnist
     """
     with Ranks.join() as ranks:
