@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measuring import machine
 
 from datalens import recipes
 from datalens.data import load
@@ -31,7 +32,6 @@ from datalens.distributed.ranks import Ranks
 from datalens.training.algorithm import generator_step
 from datalens.training.config import Config
 from datalens.training.following import follow
-from datalens.training.release import environment
 from datalens.training.session import Session
 
 Seconds = list[tuple[float, float]]
@@ -86,8 +86,8 @@ def work(given: argparse.Namespace) -> None:
             "ratio_of_processor_seconds": float(np.median(alone[:, 1]) / np.median(shared[:, 1])),
             "seconds_a_step_alone": float(np.median(alone[:, 0])),
             "seconds_a_step_shared": float(np.median(shared[:, 0])),
-            "cores": os.cpu_count(),
-            **environment(config.performance.device),
+            "seed": 0,
+            **machine(config.performance.device),
         }
         sys.stdout.write(json.dumps(answer) + "\n")
 

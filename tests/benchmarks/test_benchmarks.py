@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "command",
     "seed",
 }
-HAVE_TESTS_ELSEWHERE = {"accuracy.py", "measuring.py", "noise_share.py"}
+NOT_RUN_IN_THIS_PROCESS = {"accuracy.py", "measuring.py", "noise_share.py", "ranks.py"}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def ordered(values: dict[str, float]) -> bool:
 
 def test_every_benchmark_is_run_here() -> None:
     text = (REPOSITORY / "tests/benchmarks/test_benchmarks.py").read_text()
-    names = {path.name for path in (REPOSITORY / "benchmarks").glob("*.py")} - HAVE_TESTS_ELSEWHERE
+    names = {path.name for path in (REPOSITORY / "benchmarks").glob("*.py")} - NOT_RUN_IN_THIS_PROCESS
     assert [name for name in names if f'run("{name.removesuffix(".py")}"' not in text] == []
 
 
@@ -99,6 +99,16 @@ def test_a_step(run) -> None:
     assert ordered(found["seconds_a_step"]) and ordered(found["milliseconds_a_teacher"])
     assert found["teachers"] == 50
     assert found["disk_mib"] > 0 < found["peak_resident_mib"]
+
+
+def test_two_ranks_against_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its processes are its own, so that only the file descriptors hear what they print."""
+    words = ["shapes", "--recipe", "shapes-quick", "--num-teachers", "80", "--steps", "1"]
+    assert program("benchmarks/ranks.py", monkeypatch).main(words) == 0
+    found = said(capfd.readouterr().out)
+    assert found.keys() >= ENVIRONMENT
+    assert found["ranks"] == 2
+    assert found["ratio"] > 0 < found["ratio_of_processor_seconds"]
 
 
 def test_stages_before_and_after_training(run) -> None:
