@@ -61,7 +61,7 @@ def test_noise_is_under_a_tenth_of_a_quick_step() -> None:
         make_family(teachers.kind, settings),
         shards,
         Streams.from_insecure_seed(0, "private"),
-        config.performance.chunk_size,
+        40,
     )
     images = torch.rand(voting.batch_size, *IMAGE_SHAPE, generator=rng)
     fakes = Fakes(images, torch.arange(voting.batch_size) % CLASSES)
