@@ -110,11 +110,10 @@ def forgetful_resume(subject: Subject) -> Subject:
 
 
 @dataclass(frozen=True)
-class ScaledNoise:
-    """A source whose noise is ``scale`` times what was asked of it, and which says nothing of it."""
+class _Disguised:
+    """A source that says of itself what another one, ``inner``, says."""
 
     inner: NoiseSource
-    scale: float
 
     @property
     def kind(self) -> NoiseKind:
@@ -125,10 +124,6 @@ class ScaledNoise:
     def secure(self) -> bool:
         """That of the inner source."""
         return self.inner.secure
-
-    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
-        """Noise of standard deviation ``scale * stddev``."""
-        return self.inner.sample(shape, self.scale * stddev)
 
     def slack(self, stddev: float) -> SamplerSlack:
         """That of the inner source at ``stddev``."""
@@ -136,30 +131,26 @@ class ScaledNoise:
 
 
 @dataclass(frozen=True)
-class NoiseOfRanks:
+class ScaledNoise(_Disguised):
+    """A source whose noise is ``scale`` times what was asked of it, and which says nothing of it."""
+
+    scale: float
+
+    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
+        """Noise of standard deviation ``scale * stddev``."""
+        return self.inner.sample(shape, self.scale * stddev)
+
+
+@dataclass(frozen=True)
+class NoiseOfRanks(_Disguised):
     """What is summed over ranks of which so many add noise: a variance so many times as large as was asked for."""
 
-    inner: NoiseSource
     adding: int
-
-    @property
-    def kind(self) -> NoiseKind:
-        """That of the inner source."""
-        return self.inner.kind
-
-    @property
-    def secure(self) -> bool:
-        """That of the inner source."""
-        return self.inner.secure
 
     def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
         """The sum of ``adding`` draws, none of them for 0."""
         zeros = np.zeros(shape, np.int64)
         return sum((self.inner.sample(shape, stddev) for _ in range(self.adding)), zeros)
-
-    def slack(self, stddev: float) -> SamplerSlack:
-        """That of the inner source at ``stddev``."""
-        return self.inner.slack(stddev)
 
 
 SABOTAGES: dict[str, Callable[[Subject], Subject]] = {
