@@ -15,6 +15,7 @@ from datalens.audit.verify import verify_run
 from datalens.errors import BudgetError, CheckpointError, ConfigError, DataLensError, LedgerError, RunError
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import best_threshold
+from datalens.teachers.store import MemoryStore
 from datalens.training.charged_score import charge_score
 from datalens.training.directions import MAGIC, read_directions
 from datalens.training.heads import heads_file
@@ -54,10 +55,28 @@ def test_where_teachers_live_changes_no_bit_and_may_change_on_the_way(tmp_path: 
     train(tmp_path / "run", steps=4, performance__teacher_store="disk", **settings)
     assert not any(path.suffix == ".bin" for path in (tmp_path / "run" / "private").iterdir())
     changes = {"teacher_store": "memory", "checkpoint_every": 1}
+    session = Session.resume(tmp_path / "run", small_data(), changes)
+    assert isinstance(session.parts.teachers._store, MemoryStore)
+    assert session.performance.checkpoint_every == 1
+    session.close()
     assert same_weights(DataLens.resume(tmp_path / "run", small_data(), changes=changes), in_memory)
     assert verify_run(tmp_path / "run").agrees
     kept = json.loads((RunFolder.open(tmp_path / "run").config).read_text())["config"]["performance"]
     assert kept["teacher_store"] == "disk"  # what concerns speed is this stretch's alone
+
+
+def test_a_damaged_part_of_the_teachers_is_passed_over(tmp_path: Path) -> None:
+    settings = {"teachers__kind": "paper", "privacy__insecure_seed": 7}
+    straight = train(tmp_path / "straight", **settings)
+    train(tmp_path / "run", steps=5, **settings)
+    (part,) = (tmp_path / "run" / "private" / "checkpoints" / "step-00000005").glob("teachers-*")
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    session = Session.resume(tmp_path / "run", small_data())
+    assert any("teachers-" in note or "damaged" in note for note in session.notes)
+    session.close()
+    assert same_weights(resume(tmp_path / "run"), straight)
 
 
 def test_performance_settings_out_of_range_are_refused_when_a_run_goes_on(tmp_path: Path) -> None:
