@@ -8,10 +8,11 @@ import pytest
 
 from datalens.experiments import paper
 from datalens.experiments.cells import DATA_SETS, Cell
+from datalens.experiments.settings import SHORT
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.sweep import work_of
 from datalens.experiments.table import Column, Row, Table, summary
-from datalens.experiments.tables import SHORT, TABLES
+from datalens.experiments.tables import TABLES
 from datalens.reports.grid import Grid, to_csv, to_markdown, to_text
 
 FACTS = {"privacy": {"spent_epsilon": {"exact": 0.99}}}
@@ -60,7 +61,7 @@ def test_every_cell_of_every_table_has_settings_that_fit_its_budget(name: str) -
         plan = plan_releases(config, 28 * 28)
         assert plan.num_steps >= 7
         assert config.privacy.delta == 1e-5 and config.privacy.insecure_seed == row.cell.seed
-        if row.cell.epsilon == 1.0 and "149" not in "".join(row.labels):
+        if row.cell.epsilon == 1.0 and config.privacy.is_private and "149" not in "".join(row.labels):
             assert plan.noise_stddev == 5000.0, "the paper's noise"
 
 
@@ -70,6 +71,28 @@ def test_mean_and_spread_over_the_seeds_that_are_there(tmp_path: Path) -> None:
     drawn = small_table().draw(store).rows
     assert drawn[0] == ("MNIST", "85.0 ± 7.1", "92.5 ± 3.5", "2 of 3", "0.99", "71.2")
     assert drawn[1] == ("CelebA", "no files", "no files", "", "", "60.6")
+
+
+def test_a_seed_counts_once_all_that_the_row_asks_is_there(tmp_path: Path) -> None:
+    cells = [Cell("mnist", 1.0, seed) for seed in range(2)]
+    store = store_with(
+        tmp_path, (cells[0], {SHORT: accuracy(0.8), "is-10": {"mean": 4.0}}), (cells[1], {SHORT: accuracy(0.9)})
+    )
+    row = Row(("MNIST",), cells[0], (0, 1), "", (SHORT, "is-10"))
+    columns = (Column("last", SHORT), Column("IS", "is-10", "mean", percent=False))
+    drawn = Table("small", "A table", ("data set",), columns, "paper", (row,)).draw(store).rows[0]
+    assert drawn == ("MNIST", "85.0 ± 7.1", "4.00", "1 of 2", "0.99", "")
+
+
+def test_the_reasons_put_the_papers_settings_back(tmp_path: Path) -> None:
+    rows = {row.labels: row.cell for row in TABLES["reasons"]().rows}
+    base = rows[("MNIST", "nothing")].config()
+    assert rows[("MNIST", "86 steps")].config() == base.replace(voting__num_steps=86)
+    student = rows[("MNIST", "the generator")].config().student
+    assert student == Cell("mnist", 1.0, paper_networks=True).config().student
+    assert rows[("MNIST", "the generator; threshold 0")].config().student == student
+    assert not rows[("MNIST", "nothing; without noise")].config().privacy.is_private
+    assert len({cell.key for cell in rows.values()}) == len(rows)
 
 
 def test_one_seed_has_no_spread(tmp_path: Path) -> None:

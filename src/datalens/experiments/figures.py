@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from datalens.errors import DataError
-from datalens.experiments import runtime
+from datalens.experiments import paper, runtime
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
 from datalens.experiments.figure2 import (
@@ -25,9 +25,9 @@ from datalens.experiments.figure2 import (
 )
 from datalens.experiments.gradients import recorded_tallies
 from datalens.experiments.measure import GRID_ROWS, Workplace
+from datalens.experiments.settings import base_cell
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
-from datalens.experiments.tables import base_cell
 from datalens.experiments.theorem6 import theorem6
 from datalens.reports.grid import Grid
 from datalens.reports.plots import Curve, image_grid, line_plot
@@ -261,11 +261,37 @@ def draw_runtime(store: ResultsStore, place: Workplace, out: Path) -> Grid:
     return runtime.draw_runtime(result)
 
 
+def draw_real(store: ResultsStore, place: Workplace, out: Path) -> Grid:
+    """What real test images score: the ceiling of Tables 3 and 12 under our feature classifiers."""
+
+    def compute(name: str) -> dict[str, Any]:
+        scorer = place.data_of(name)[1]
+        return {kind: scorer.score_real(kind) for kind in ("is", "fid")}
+
+    rows = []
+    for name in SHOWN:
+        printed = paper.TABLE_12_REAL[name]
+        try:
+            result = studied(Study("real", (("data_set", name),)), store, lambda name=name: compute(name))
+        except DataError:
+            rows.append((DATA_SETS[name].title, NO_FILES, NO_FILES, f"{printed[0]} / {printed[1]}"))
+            continue
+        ours = f"{result['is']['mean']:.2f}", f"{result['fid']['value']:.2f}"
+        rows.append((DATA_SETS[name].title, *ours, f"{printed[0]} / {printed[1]}"))
+    return Grid(
+        "Inception Score and FID of the real test images",
+        ("data set", "IS", "FID", "paper, IS / FID of real images"),
+        tuple(rows),
+        ("The classifiers of Tables 3 and 12; FID against the training images.",),
+    )
+
+
 FIGURES: dict[str, tuple[str, Draw]] = {
     "figure2": ("Figure 2: both privacy bounds over the steps", draw_figure_2),
     "figure4": ("Figure 4: generated images", draw_figure_4),
     "theorem6": ("Theorem 6: the k that the bound favours", draw_theorem_6),
     "clip": ("Claim: the effect of the clip on the votes", draw_clip),
     "q-growth": ("Claim: q grows with the dimension", draw_q_growth),
+    "real": ("Tables 3 and 12: what real images score", draw_real),
     "runtime": ("Runtime paragraph: 2000 against 4000 teachers", draw_runtime),
 }

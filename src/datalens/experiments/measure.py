@@ -91,6 +91,10 @@ class Scorer:
             self._real = feature_statistics(extractor.extract(self._train.images).features)
         return {**frechet_distance(self._real, feature_statistics(found.features)).to_json(), **about}
 
+    def score_real(self, kind: str) -> dict[str, Any]:
+        """``is`` or ``fid`` of the real test images: what a perfect generator would reach."""
+        return self.score(f"{kind}-{len(self._test.labels)}", self._test.images, self._test.labels, seed=0)
+
     def _feature_classifier(self) -> FeatureExtractor:
         if self._extractor is None:
             train = self._train

@@ -9,8 +9,8 @@ from typing import Any
 from datalens.data.images import LabelledImages
 from datalens.experiments import paper
 from datalens.experiments.cells import Cell
+from datalens.experiments.settings import base_cell, with_voting
 from datalens.experiments.study import Study
-from datalens.experiments.tables import base_cell, with_voting
 from datalens.reports.grid import Grid
 from datalens.training.algorithm import generator_step
 from datalens.training.session import Session

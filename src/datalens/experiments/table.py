@@ -83,7 +83,8 @@ class Table:
         ]
         runs = [run for run in map(store.run, cells) if run is not None]
         spent = max((_spent(run) for run in runs), default=None)
-        count = f"{len(runs)}" if len(runs) == len(cells) else f"{len(runs)} of {len(cells)}"
+        whole = sum(not store.missing(cell, row.scores) for cell in cells)
+        count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
         return (*row.labels, *shown, count, "" if spent is None else f"{spent:.4g}", row.paper)
 
 

@@ -1,9 +1,4 @@
-"""The paper's tables, DataLens's column: which cells each needs, and how they are drawn from the results store.
-
-Settings that the paper leaves open are declared here once. At epsilon 1 and below the noise is the paper's, 5000
-votes, and as many steps are made as the budget allows; at epsilon 10 it is 900 with top-k 350. Everything else is
-the compact recipe's.
-"""
+"""The paper's tables, DataLens's column: which cells each needs, and how they are drawn from the results store."""
 
 from __future__ import annotations
 
@@ -12,49 +7,28 @@ from typing import Any
 
 from datalens.experiments import paper
 from datalens.experiments.cells import DATA_SETS, Cell
+from datalens.experiments.reasons import table_reasons
+from datalens.experiments.settings import (
+    ACCURACY,
+    HEADLINE,
+    ONE_SEED,
+    PROTOCOL_NOTES,
+    SEEDS,
+    SHORT,
+    SMALL_EPSILONS,
+    base_cell,
+    percent,
+    with_voting,
+)
 from datalens.experiments.table import Column, Row, Table
 from datalens.experiments.variants import Variant
-
-PAPER_NOISE = (("voting__noise_stddev", 5000.0), ("voting__num_steps", None))
-PAPER_NOISE_AT_10 = (("voting__noise_stddev", 900.0), ("voting__num_steps", None), ("voting__top_k", 350))
-SMALL_EPSILONS = (0.2, 0.4, 0.6, 0.8)
-SEEDS = (0, 1, 2)
-ONE_SEED = (0,)
-
-HEADLINE, SHORT = "cnn-60000", "cnn-10000"
-
-
-def base_cell(data_set: str, epsilon: float = 1.0) -> Cell:
-    """The full method on a data set with the paper's noise."""
-    return Cell(data_set, epsilon, changes=PAPER_NOISE_AT_10 if epsilon >= 10 else PAPER_NOISE)
-
-
-def with_voting(cell: Cell, setting: str, value: float) -> Cell:
-    """The cell with one setting of the vote changed; the last word on a setting counts."""
-    changes = {**dict(cell.changes), f"voting__{setting}": value}
-    return replace(cell, changes=tuple(changes.items()))
-
-
-ACCURACY = (
-    Column("CNN, 60,000", HEADLINE),
-    Column("its best test epoch", HEADLINE, "best_epoch_accuracy"),
-    Column("CNN, 10,000", SHORT),
-    Column("logistic, 10,000", "logistic-10000"),
-    Column("MLP, 10,000", "mlp-10000"),
-)
-PROTOCOL_NOTES = (
-    "Ours: accuracy in percent on the real test set of a classifier trained on that many synthetic images, at the "
-    "last of a fixed number of epochs (CNN 4, others 10); mean and standard deviation over insecure seeds. The "
-    "column of the best test epoch is what the paper's code prints; the test set chose it.",
-    "epsilon: spent, exact accountant, delta 1e-5, adding or removing one record; replacing one costs the same.",
-)
 
 
 def table_1() -> Table:
     """Accuracy at epsilon 1 and 10."""
     scores = (HEADLINE, SHORT, "logistic-10000", "mlp-10000")
     rows = [
-        _by_epsilon(name, epsilon, _percent(printed), scores)
+        _by_epsilon(name, epsilon, percent(printed), scores)
         for name, epsilon, printed in _each(paper.TABLE_1)
     ]
     return Table(
@@ -73,7 +47,7 @@ def table_2() -> Table:
     rows = []
     for name, by_epsilon in paper.TABLE_2.items():
         for epsilon in SMALL_EPSILONS:
-            printed = _percent(by_epsilon[epsilon])
+            printed = percent(by_epsilon[epsilon])
             label = (DATA_SETS[name].title, f"{epsilon:g}")
             few = base_cell(name, epsilon)
             many = Cell(name, epsilon)
@@ -130,7 +104,7 @@ def table_4() -> Table:
             (DATA_SETS[name].title, titles[setting], f"{value:g}"),
             with_voting(base_cell(name), setting, value),
             ONE_SEED,
-            _percent(printed),
+            percent(printed),
             (SHORT,),
         )
         for setting, by_data_set in paper.TABLE_4.items()
@@ -171,7 +145,7 @@ def table_7() -> Table:
             ("extra: values in fixed point, clip 1", replace(wide, variant=Variant.FIXED_POINT)),
         )
         rows += [
-            Row((title, what), cell, ONE_SEED, _percent(printed[what]) if what in printed else "", (SHORT,))
+            Row((title, what), cell, ONE_SEED, percent(printed[what]) if what in printed else "", (SHORT,))
             for what, cell in cells
         ]
     return Table(
@@ -230,10 +204,6 @@ def _by_epsilon(name: str, epsilon: float, printed: str, scores: tuple[str, ...]
     return Row(labels, base_cell(name, epsilon), SEEDS, printed, scores)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
 def table_networks() -> Table:
     """The paper's networks instead of compact ones; hours."""
     scores = (HEADLINE, SHORT)
@@ -257,4 +227,5 @@ TABLES = {
     "table12": table_12,
     "images": table_images,
     "networks": table_networks,
+    "reasons": table_reasons,
 }
