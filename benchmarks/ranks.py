@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,8 @@ from datalens.training.session import Session
 
 Seconds = list[tuple[float, float]]
 """Of each step, on the clock and of the processor."""
+CEILING_SECONDS = 1.0
+"""Of each plain piece of work."""
 FOLDER = "DATALENS_BENCHMARK_FOLDER"
 """Where the ranks keep what they share; whoever finds it in the environment is one of them."""
 
@@ -62,6 +65,35 @@ def take_turns(config: Config, data: LabelledImages, steps: int, ranks: Ranks) -
     return seconds
 
 
+def machine_ratio(ranks: Ranks, seconds: float = CEILING_SECONDS) -> dict[str, float]:
+    """How much more plain work all ranks do together than one alone, by kind of work, as the first rank sees it."""
+    few = torch.rand(384, 384)
+    many = torch.rand(16 * 2**20)
+    product, sums = torch.empty_like(few), torch.empty_like(many)
+    works = {
+        "product in the cache": lambda: torch.mm(few, few, out=product),
+        "passes over memory": lambda: torch.mul(many, 2, out=sums),
+    }
+    found = {}
+    for name, work in works.items():
+        ranks.largest(0)  # a barrier
+        alone = rate(work, seconds) if ranks.is_first else 0.0
+        ranks.largest(0)
+        together = rate(work, seconds)
+        found[name] = ranks.world_size * together / alone if ranks.is_first else 0.0
+    return found
+
+
+def rate(work: Callable[[], object], seconds: float) -> float:
+    """How often a second, for so many seconds, after one time that is thrown away."""
+    work()
+    started, times = time.perf_counter(), 0
+    while (took := time.perf_counter() - started) < seconds:
+        work()
+        times += 1
+    return times / took
+
+
 def work(given: argparse.Namespace) -> None:
     """One rank's part; the first one prints."""
     torch.set_num_threads(1)
@@ -71,6 +103,7 @@ def work(given: argparse.Namespace) -> None:
         shard = data.num_records // config.voting.num_teachers
         config = config.replace(voting__num_teachers=given.num_teachers, voting__shard_size=shard)
     with Ranks.join() as ranks:
+        ceilings = machine_ratio(ranks)
         seconds = take_turns(config, data, given.steps, ranks)
         if not ranks.is_first:
             return
@@ -84,6 +117,7 @@ def work(given: argparse.Namespace) -> None:
             "ratio": float(np.median(alone[:, 0]) / np.median(shared[:, 0])),
             "ratio_of_each_pair": [round(float(ratio), 3) for ratio in alone[:, 0] / shared[:, 0]],
             "ratio_of_processor_seconds": float(np.median(alone[:, 1]) / np.median(shared[:, 1])),
+            "machine_ratio": ceilings,
             "seconds_a_step_alone": float(np.median(alone[:, 0])),
             "seconds_a_step_shared": float(np.median(shared[:, 0])),
             "seed": 0,

@@ -1,14 +1,14 @@
 """Milliseconds a teacher from a few to many, and bytes of state a teacher of each kind, within one run.
 
-    python benchmarks/teachers.py mnist --counts 50 200 1000 4000 20000
+    python benchmarks/teachers.py mnist --counts 50 200 1000 4000 20000 --disk 20000
     python benchmarks/teachers.py mnist --recipe mnist-paper --counts 4 20 80 --reference 20 --least-asked 1
 
 A round asks every number of teachers for a generator step's votes, one after the other, so that all see the same
 machine; few teachers are asked several times and their mean is one measurement. The first round is thrown away.
 Every teacher has ``--shard-size`` records; where the data hold too few they are repeated, which changes no time.
 ``ratio`` is milliseconds a teacher over those of ``--reference`` teachers in the same round. Peak memory is the
-process's, read after the warm-up of each number in rising order: it holds the smaller ones too. Prints one line of
-JSON.
+process's, read after the warm-up of each number in rising order: it holds the smaller ones too. The numbers given to
+``--disk`` are asked once more with all states on the disk. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,6 +29,7 @@ from datalens.data import load
 from datalens.data.images import LabelledImages
 from datalens.teachers.families import TeacherKind, TeacherSettings, make_family
 from datalens.teachers.family import Fakes
+from datalens.teachers.store_kind import StoreKind
 from datalens.training.assembly import draw_run, make_teachers
 from datalens.training.config import Config
 
@@ -37,14 +40,19 @@ def some_records(data: LabelledImages, count: int) -> LabelledImages:
     return LabelledImages(data.images[chosen], data.labels[chosen], data.classes, data.name, data.public)
 
 
-def asking(config: Config, data: LabelledImages, count: int, shard_size: int) -> Callable[[], object]:
-    """A function that has ``count`` teachers take one generator step: training and votes."""
+def asking(
+    config: Config, data: LabelledImages, count: int, shard_size: int, disk: Path | None = None
+) -> Callable[[], object]:
+    """A function that has ``count`` teachers take one generator step: training and votes; states on ``disk``."""
     config = config.replace(
         voting__num_teachers=count, voting__shard_size=shard_size, privacy__insecure_seed=0
     )
     records = some_records(data, count * shard_size)
     facts, _, partition, private, _ = draw_run(config, records, signal_matters=False)
-    teachers, voting = make_teachers(facts, records, partition, private), config.voting
+    performance = config.performance
+    if disk is not None:
+        performance = performance.model_copy(update={"teacher_store": StoreKind.DISK, "teacher_memory": 0.0})
+    teachers, voting = make_teachers(facts, records, partition, private, performance, disk), config.voting
     rng = torch.Generator().manual_seed(0)
     fakes = Fakes(
         torch.rand(voting.batch_size, *data.image_shape, generator=rng),
@@ -83,17 +91,20 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
     data = load(given.source, split="train")
     state_bytes = bytes_a_teacher(config, data.image_shape, given.shard_size)
     works, resident = {}, {}
-    for count in counts:
-        works[count] = asking(config, data, count, given.shard_size)
-        works[count]()
-        resident[count] = peak_resident_mib()
-    milliseconds: dict[int, list[float]] = {count: [] for count in counts}
-    for _ in range(given.rounds):
-        for count, work in works.items():
-            times = max(1, given.least_asked // count)
-            took = sum(seconds_of(work, device) for _ in range(times))
-            milliseconds[count].append(1000 * took / (times * count))
-    reference = milliseconds[given.reference]
+    with tempfile.TemporaryDirectory() as folder:
+        asked = [(str(count), count, None) for count in counts]
+        asked += [(f"{count} on disk", count, Path(folder)) for count in given.disk]
+        for name, count, disk in asked:
+            works[name] = asking(config, data, count, given.shard_size, disk)
+            works[name]()
+            resident[name] = peak_resident_mib()
+        milliseconds: dict[str, list[float]] = {name: [] for name in works}
+        for _ in range(given.rounds):
+            for name, count, _ in asked:
+                times = max(1, given.least_asked // count)
+                took = sum(seconds_of(works[name], device) for _ in range(times))
+                milliseconds[name].append(1000 * took / (times * count))
+    reference = milliseconds[str(given.reference)]
     return {
         "recipe": given.recipe,
         "kind": str(config.teachers.kind),
@@ -103,12 +114,12 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
         "seed": 0,
         "reference": given.reference,
         "teachers": {
-            str(count): {
+            name: {
                 "milliseconds_a_teacher": spread(found),
                 "ratio": spread([one / other for one, other in zip(found, reference, strict=True)]),
-                "peak_resident_mib": round(resident[count]),
+                "peak_resident_mib": round(resident[name]),
             }
-            for count, found in milliseconds.items()
+            for name, found in milliseconds.items()
         },
         "bytes_of_state_a_teacher": state_bytes,
         **machine(device),
@@ -123,6 +134,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("source", nargs="?", default="mnist")
     parser.add_argument("--recipe", default="mnist-quick")
     parser.add_argument("--counts", type=int, nargs="+", default=[50, 200, 1000, 4000, 20000])
+    parser.add_argument(
+        "--disk", type=int, nargs="*", default=[], help="of these also with states on the disk"
+    )
     parser.add_argument("--reference", type=int, default=1000)
     parser.add_argument("--shard-size", type=int, default=15)
     parser.add_argument(

@@ -78,8 +78,8 @@ def test_operations_are_no_more_than_were_done(monkeypatch: pytest.MonkeyPatch) 
 
 def test_milliseconds_and_bytes_a_teacher(run) -> None:
     found = run("teachers", "shapes", "--recipe", "shapes-quick", "--counts", "3", "6", "--reference", "6",
-                "--rounds", "2", "--shard-size", "700", "--least-asked", "9")  # fmt: skip
-    assert found["teachers"].keys() == {"3", "6"}
+                "--disk", "6", "--rounds", "2", "--shard-size", "700", "--least-asked", "9")  # fmt: skip
+    assert found["teachers"].keys() == {"3", "6", "6 on disk"}
     for one in found["teachers"].values():
         assert ordered(one["milliseconds_a_teacher"]) and one["peak_resident_mib"] > 0
     assert found["teachers"]["6"]["ratio"] == {"least": 1.0, "median": 1.0, "largest": 1.0}
@@ -109,6 +109,7 @@ def test_two_ranks_against_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
     assert found.keys() >= ENVIRONMENT
     assert found["ranks"] == 2
     assert found["ratio"] > 0 < found["ratio_of_processor_seconds"]
+    assert all(0 < ratio < 8 for ratio in found["machine_ratio"].values())
 
 
 def test_stages_before_and_after_training(run) -> None:

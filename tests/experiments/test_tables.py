@@ -76,7 +76,9 @@ def test_mean_and_spread_over_the_seeds_that_are_there(tmp_path: Path) -> None:
 def test_a_seed_counts_once_all_that_the_row_asks_is_there(tmp_path: Path) -> None:
     cells = [Cell("mnist", 1.0, seed) for seed in range(2)]
     store = store_with(
-        tmp_path, (cells[0], {SHORT: accuracy(0.8), "is-10": {"mean": 4.0}}), (cells[1], {SHORT: accuracy(0.9)})
+        tmp_path,
+        (cells[0], {SHORT: accuracy(0.8), "is-10": {"mean": 4.0}}),
+        (cells[1], {SHORT: accuracy(0.9)}),
     )
     row = Row(("MNIST",), cells[0], (0, 1), "", (SHORT, "is-10"))
     columns = (Column("last", SHORT), Column("IS", "is-10", "mean", percent=False))
