@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,18 @@ def test_a_step(run) -> None:
     assert ordered(found["seconds_a_step"]) and ordered(found["milliseconds_a_teacher"])
     assert found["teachers"] == 50
     assert found["disk_mib"] > 0 < found["peak_resident_mib"]
+
+
+def test_a_long_training_goes_on_where_it_was(run, tmp_path: Path) -> None:
+    words = ("shapes", "--num-teachers", "50", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "log.json"),
+             "--samples", "40")  # fmt: skip
+    first = run("long_training", *words, "--steps", "1")
+    assert first["finished"] is False and first["steps"] == 1
+    second = run("long_training", *words)
+    assert second["finished"] is True and second["steps"] == second["planned_steps"]
+    assert [len(stretch["seconds_of_steps"]) for stretch in second["stretches"]] == [1, second["steps"] - 1]
+    assert second["run_folder_mib"] >= 0 and ordered(second["seconds_a_step"])
+    assert 0 <= second["last_accuracy"] <= 1
 
 
 def test_two_ranks_against_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
