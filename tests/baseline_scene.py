@@ -1,0 +1,58 @@
+"""A learner's surroundings on drawn shapes, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from datalens import data
+from datalens.baselines.method import Context, Planned, PublicSize
+from datalens.data.images import LabelledImages
+from datalens.noise import make_noise
+from datalens.privacy.accountant import AccountantKind
+from datalens.privacy.budget import Authorisation, Budget
+from datalens.privacy.events import NoiseKind, times
+from datalens.privacy.ledger import Ledger
+from datalens.randomness import Streams
+from datalens.training.config import Privacy
+
+
+def shapes(count: int = 400) -> LabelledImages:
+    found = data.load("shapes")
+    return LabelledImages(found.images[:count], found.labels[:count], found.classes, "shapes", public=True)
+
+
+def size_of(records: LabelledImages) -> PublicSize:
+    return PublicSize(records.num_records, records.image_shape, records.num_classes)
+
+
+def context_for(records: LabelledImages, privacy: Privacy, planned: tuple[Planned, ...]) -> Context:
+    """A context whose budget allows exactly what was planned; everything is drawn from fixed seeds."""
+    streams = {name: Streams.from_insecure_seed(0, name) for name in ("public", "private", "noise")}
+    if privacy.is_private:
+        authorisation = Authorisation(privacy.epsilon, privacy.delta, privacy.accountant)
+    else:
+        authorisation = Authorisation.not_private(privacy.delta)
+    return Context(
+        data=records,
+        size=size_of(records),
+        budget=Budget(Ledger.in_memory(), authorisation),
+        noise_for=lambda what, number: make_noise(
+            privacy.noise, None if privacy.noise is NoiseKind.NONE else streams["noise"].key(what, number)
+        ),
+        public=streams["public"],
+        private=streams["private"],
+        device=torch.device("cpu"),
+    )
+
+
+def total_epsilon(planned: tuple[Planned, ...], delta: float, kind: AccountantKind) -> float:
+    from datalens.privacy.accountant import Accountant
+
+    return Accountant(kind).epsilon([times(one.event, one.count) for one in planned], delta)
+
+
+def same_state(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(
+        np.array_equal(first[name].numpy(), second[name].numpy()) for name in first
+    )
