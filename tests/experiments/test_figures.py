@@ -60,7 +60,8 @@ def test_figure_2_has_the_papers_settings_and_the_votes_of_a_run(
 
 def test_figure_4_shows_what_is_there(tmp_path: Path, store: ResultsStore, tiny: None) -> None:
     place = Drawn(tmp_path / "scratch", None, tmp_path / "grids")
-    assert [row[1] for row in figures.draw_figure_4(store, place, tmp_path).rows[:2]] == ["not run"] * 2
+    assert [row[1] for row in figures.draw_figure_4(store, place, tmp_path).rows[:2]] == ["no grid"] * 2
+    assert not list(tmp_path.glob("figure4-*")), "real images alone are no Figure 4"
     measure(TINY, ["logistic-40"], store, place)
     grid = figures.draw_figure_4(store, place, tmp_path)
     assert grid.rows[0] == ("MNIST", "drawn", "drawn") and grid.rows[-1][1] == "no files"
@@ -117,9 +118,17 @@ def test_nothing_is_computed_where_only_drawing_was_asked(
     store = tmp_path / "results.jsonl"
     with pytest.raises(NotRun):
         figures.draw_q_growth(ResultsStore(store, read_only=True), Workplace(tmp_path), tmp_path)
+    store.touch()
     assert main(["reproduce", "q-growth", "--draw", "--store", str(store)]) == 0
     assert "q-growth: not run" in capsys.readouterr().err
-    assert not store.exists()
+    assert store.read_bytes() == b""
+
+
+def test_every_figure_says_how_it_was_made(tmp_path: Path, store: ResultsStore) -> None:
+    place = Drawn(tmp_path / "scratch")
+    for name in ("theorem6", "q-growth", "clip", "figure4"):
+        said = " ".join(figures.FIGURES[name][1](store, place, tmp_path).notes)
+        assert "seed" in said.lower() and len(said) > 100, name
 
 
 def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -104,10 +104,13 @@ def test_a_sweep_stops_between_cells(tmp_path: Path, place: Workplace) -> None:
 
 def test_the_command_draws_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "r" / "results.jsonl"
+    store.parent.mkdir()
+    store.touch()
     assert main(["reproduce", "table7", "--draw", "--store", str(store)]) == 0
     said = capsys.readouterr().out
     assert "without top-k" in said and "no files" in said and "10 cells left to run" not in said
-    assert {path.name for path in store.parent.iterdir()} == {"table7.txt", "table7.md", "table7.csv"}
+    drawn = {path.name for path in store.parent.iterdir()} - {store.name}
+    assert drawn == {"table7.txt", "table7.md", "table7.csv"}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,11 @@ def test_the_command_draws_what_is_there(tmp_path: Path, capsys: pytest.CaptureF
         (["table99"], "'table99' is no table or figure here; known: table1"),
         (["table1", "--data-set", "svhn"], "--data-set 'svhn' is unknown; known: mnist"),
         (["table1", "--seeds", "0"], "0 is too small"),
+        (["q-growth", "--data-set", "mnist,svhn"], "--data-set 'svhn' is unknown; known: mnist"),
+        (
+            ["table1", "--draw"],
+            "results.jsonl: no such file, so nothing to draw; give another, or leave out --draw",
+        ),
     ],
 )
 def test_a_mistake_gets_one_line(

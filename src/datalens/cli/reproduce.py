@@ -22,25 +22,42 @@ if TYPE_CHECKING:
 @click.command(cls=Once, short_help="Redo the paper's tables and figures.")
 @click.argument("names", nargs=-1, type=Text(), metavar="NAME...")
 @click.option(
-    "--store", type=Text(), default="results/results.jsonl", show_default=True, help="Results so far."
+    "--store",
+    type=Text(),
+    metavar="FILE",
+    default="results/results.jsonl",
+    show_default=True,
+    help="Results so far, of any earlier sweep too; image grids lie in grids/ beside it.",
 )
 @click.option(
     "--out", type=Text(), metavar="FOLDER", show_default="the store's", help="Where tables are drawn."
 )
-@click.option("--scratch", type=Text(), metavar="FOLDER", show_default="scratch/ beside the store")
+@click.option(
+    "--scratch",
+    type=Text(),
+    metavar="FOLDER",
+    show_default="scratch/ beside the store",
+    help="Trained generators and feature classifiers, so that a sweep goes on.",
+)
 @click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
 @click.option("--data-set", "data_sets", type=Text(), metavar="A,B", help="Only these data sets.")
 @click.option("--seeds", type=Whole(), metavar="N", help="Only the first so many seeds of a row.")
 @click.option("--minutes", type=Number(0), metavar="M", help="Begin no further cell after so long.")
 @click.option("--draw", is_flag=True, help="Only draw, from the results that are there.")
-@click.option("--list", "only_list", is_flag=True, help="Only list the tables, and the cells that they lack.")
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="Only list names, and the cells that tables lack.",
+)
 @quiet_option
 @json_option
 def reproduce(names: tuple[str, ...], **options: Any) -> None:
     """Run what the tables and figures NAME... still lack, and draw them beside the paper's numbers.
 
-    Results are kept in a store of JSON lines: a cell that is there is not run again, and an interrupted sweep
-    goes on where it was. Cells are trained with insecure seeds on published data; nothing here is a release.
+    Results are kept in a store of JSON lines: a cell (a training with its scores) that is there is not run again,
+    and an interrupted sweep goes on where it was. Most cells take minutes, those of the paper's networks hours.
+    Cells are trained with insecure seeds on published data; nothing here is a release.
 
     \b
     datalens reproduce --list
@@ -48,14 +65,14 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     datalens reproduce table4 --draw
     """
     from datalens.experiments.figures import FIGURES
-    from datalens.experiments.store import ResultsStore
     from datalens.experiments.study import NotRun
     from datalens.experiments.sweep import run, work_of
 
     output = Output(options["json_target"], quiet=options["quiet"])
     tables, figures = _asked(names, only_list=options["only_list"])
-    store = ResultsStore(Path(options["store"]), read_only=options["draw"])
-    rows = [row for table in tables for row in table.rows if _wanted(row.cell.data_set, options["data_sets"])]
+    only = _data_sets(options["data_sets"])
+    store = _store(Path(options["store"]), only_draw=options["draw"])
+    rows = [row for table in tables for row in table.rows if row.cell.data_set in only]
     work = work_of(rows, store, num_seeds=options["seeds"])
     if options["only_list"]:
         listed = [*((t.name, t.title) for t in tables), *((name, FIGURES[name][0]) for name in figures)]
@@ -107,16 +124,26 @@ def _asked(names: tuple[str, ...], *, only_list: bool) -> tuple[list[Table], lis
     return [TABLES[name]() for name in chosen if name in TABLES], [name for name in chosen if name in FIGURES]
 
 
-def _wanted(data_set: str, asked: str | None) -> bool:
+def _data_sets(asked: str | None) -> set[str]:
+    """The data sets whose cells are wanted, whatever tables need them."""
     from datalens.experiments.cells import DATA_SETS
 
-    if asked is None:
-        return True
-    names = asked.split(",")
-    for name in names:
+    names = set(DATA_SETS) if asked is None else set(asked.split(","))
+    for name in sorted(names):
         if name not in DATA_SETS:
             raise ConfigError(f"--data-set {name!r} is unknown; known: {', '.join(DATA_SETS)}")
-    return data_set in names
+    return names
+
+
+def _store(path: Path, *, only_draw: bool) -> ResultsStore:
+    """The results; where they are only to be drawn, there must be a file of them."""
+    from datalens.experiments.store import ResultsStore
+
+    if only_draw and not path.exists():
+        raise RunError(
+            f"--store {path}: no such file, so nothing to draw; give another, or leave out --draw to run it"
+        )
+    return ResultsStore(path, read_only=only_draw)
 
 
 def make_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from datalens.errors import DataError
-from datalens.experiments import paper, runtime
+from datalens.experiments import notes, paper, runtime
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
 from datalens.experiments.figure2 import (
@@ -141,13 +141,13 @@ def draw_figure_4(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         for epsilon in (10.0, 1.0):
             cell = base_cell(name, epsilon)
             drawn = read_grid(place, cell, real.shape[1:])
-            said.append("drawn" if drawn is not None else "not run")
+            said.append("drawn" if drawn is not None else "no grid")
             if drawn is not None:
                 pictures.append(drawn[: 2 * classes])
                 labels += [f"epsilon {epsilon:g}", ""]
-        image_grid(
-            np.concatenate(pictures), out / f"figure4-{name}", columns=classes, row_labels=labels, title=title
-        )
+        if "drawn" in said:  # a picture of real images alone would take the place of a whole one
+            rows_of = np.concatenate(pictures)
+            image_grid(rows_of, out / f"figure4-{name}", columns=classes, row_labels=labels, title=title)
         rows.append((title, *said))
     for name in ("celeba", "places365"):
         rows.append((DATA_SETS[name].title, NO_FILES, NO_FILES))
@@ -155,7 +155,7 @@ def draw_figure_4(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         "Figure 4: generated images, figure4-*.png and .svg",
         ("data set", "epsilon 10", "epsilon 1"),
         tuple(rows),
-        ("Seed 0; a column a class. The last layer of the quick recipes moves and tones images at random.",),
+        notes.FIGURE_4,
     )
 
 
@@ -201,9 +201,7 @@ def draw_theorem_6(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         "Theorem 6: the k that the bound favours, of 784",
         ("gradients", "clip", "reading", "quantiser", "favoured k", "below M^2 anywhere"),
         tuple(rows),
-        (
-            "Terms and corrections: docs/theory.md. Below M^2: whether the bound says more than the assumption does.",
-        ),
+        notes.THEOREM_6,
     )
 
 
@@ -227,7 +225,7 @@ def draw_clip(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         "Claim: the effect of the clip on the votes (MNIST)",
         ("teachers", "clip", "share saturated", "certainty of a kept vote", "agreement", "by chance"),
         tuple(rows),
-        ("100 compact teachers or 20 of the paper's; agreement: root mean square vote over N.",),
+        notes.CLIP,
     )
 
 
@@ -252,6 +250,7 @@ def draw_q_growth(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         "Claim: q grows with the dimension",
         ("votes", "sigma / N", "d", "k", "log(1 - q)", "q", "rdp, 20 releases", "data-dependent"),
         tuple(rows),
+        notes.Q_GROWTH,
     )
 
 

@@ -40,8 +40,8 @@ ACCURACY = (
 )
 PROTOCOL_NOTES = (
     "Ours: accuracy in percent on the real test set of a classifier trained on that many synthetic images, at the "
-    "last of a fixed number of epochs (CNN 4, others 10); mean and standard deviation over insecure seeds. The "
-    "column of the best test epoch is what the paper's code prints; the test set chose it.",
+    "last of a fixed number of epochs (CNN 4, others 10). Seeds are 0, 1, 2, insecure: mean ± standard deviation of "
+    "several, and no spread of one. A best test epoch is what the paper's code prints; the test set chose it.",
     "epsilon: spent, exact accountant, delta 1e-5, adding or removing one record; replacing one costs the same.",
 )
 

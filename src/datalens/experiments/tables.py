@@ -88,6 +88,8 @@ def table_12() -> Table:
         (
             "Features of a classifier trained on the real training images of the same data set; the paper does not "
             "say enough of its own for the numbers to be comparable, so compare within a column.",
+            "10,000 images. Seeds are 0, 1, 2: mean ± standard deviation of several, and no spread of one.",
+            PROTOCOL_NOTES[1],
             *(
                 f"The paper prints {score} / {distance} for real images of {DATA_SETS[name].title}."
                 for name, (score, distance) in paper.TABLE_12_REAL.items()
