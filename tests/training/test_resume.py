@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_runs import NUM_STEPS, copy, crash_after, resume, same_weights, small_config, small_data, train
@@ -16,7 +17,9 @@ from datalens.errors import BudgetError, CheckpointError, ConfigError, DataLensE
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import best_threshold
 from datalens.teachers.store import MemoryStore
+from datalens.training import session as session_module
 from datalens.training.charged_score import charge_score
+from datalens.training.checkpoint import save_checkpoint
 from datalens.training.directions import MAGIC, read_directions
 from datalens.training.heads import heads_file
 from datalens.training.run_folder import RunFolder
@@ -502,6 +505,20 @@ def test_changes_leave_the_room_of_a_reserved_score(tmp_path: Path) -> None:
     model = resume(root, noise_stddev=noise / 1.2)
     assert len(model.ledger.events()) < NUM_STEPS
     assert charge_score(root, 3, 10, {})["noise_stddev"] == 20.0
+
+
+def test_no_state_is_saved_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither at the end nor at a stop right after a checkpoint, which takes as much disk as all teachers."""
+    saved: list[int] = []
+
+    def save(folder: Path, step: int, *words: Any, **options: Any) -> Path:
+        saved.append(step)
+        return save_checkpoint(folder, step, *words, **options)
+
+    monkeypatch.setattr(session_module, "save_checkpoint", save)
+    train(tmp_path / "run", performance__checkpoint_every=NUM_STEPS // 2)
+    train(tmp_path / "stopped", steps=NUM_STEPS // 2, performance__checkpoint_every=NUM_STEPS // 2)
+    assert saved == [NUM_STEPS // 2, NUM_STEPS, NUM_STEPS // 2]
 
 
 def test_a_resume_that_fails_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

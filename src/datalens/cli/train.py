@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datalens.cli.announcing import announce_plan, plan_announced
+from datalens.cli.devices import require_device
 from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
@@ -24,6 +25,7 @@ from datalens.cli.progress import TrainingProgress
 from datalens.cli.resuming import (
     as_resumed,
     changes,
+    device_of_run,
     finished_run,
     is_restarted,
     performance,
@@ -31,7 +33,6 @@ from datalens.cli.resuming import (
 )
 from datalens.cli.stopping import StopRequest
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
-from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 from datalens.teachers.store_kind import StoreKind
@@ -174,8 +175,7 @@ def _work(
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
-    if config is not None:
-        require_device(config.performance.device)
+    require_device(device_of_run(run, options) if config is None else config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
     data = read_data(source, run, options)
@@ -249,12 +249,3 @@ def _report(
 def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
     words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
     return f"resume with: {shlex.join(words)}"
-
-
-def require_device(name: str) -> None:
-    """Refuse a device that cannot compute here."""
-    from datalens.training.devices import why_not
-
-    reason = why_not(name)
-    if reason is not None:
-        raise ConfigError(f"--device {name}: cannot be used here ({reason:.100}); use cpu")

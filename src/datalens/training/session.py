@@ -63,12 +63,11 @@ class Session:
         self.performance = run.performance
         self.folder = run.folder
         privacy = run.facts.config.privacy
-        of_classes = note_of_classes(
-            data, is_declared=privacy.labels_are_public or not run.facts.classes_from_data
-        )
-        self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
+        is_declared = privacy.labels_are_public or not run.facts.classes_from_data
+        notes = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
+        self.notes = [*filter(None, notes)]
         self.diagnostics: list[Diagnostics] = []
-        self.steps_done = 0
+        self.steps_done, self._saved_at = 0, -1
         self.was_stopped = False
         self._run = run
         self._log = DirectionLog(run.folder.directions) if run.folder is not None else None
@@ -207,15 +206,15 @@ class Session:
             step, self._next_step = self._next_step, self._next_step + 1
             generator_step(self.parts, step)
             self.steps_done += 1
-            if self.folder is not None and self.steps_done % self.performance.checkpoint_every == 0:
+            if self.steps_done % self.performance.checkpoint_every == 0:
                 self.checkpoint()
             tell(self._progress())
         self.checkpoint()
         return True
 
     def checkpoint(self) -> None:
-        """Save teachers and student under ``private/``; without a folder, nothing."""
-        if self.folder is None:
+        """Save teachers and student under ``private/``; nothing without a folder, or since the last time."""
+        if self.folder is None or self._saved_at == self.steps_done:
             return
         save_checkpoint(
             self.folder.checkpoints,
@@ -225,6 +224,7 @@ class Session:
             head=self.ledger.head,
             last_step=self.records[-1].step if self.records else -1,
         )
+        self._saved_at = self.steps_done
         note_head(self._run.run_id, self.ledger.head)
         if self._run.shared is not None:
             note_budget_head(self._run.shared)
