@@ -521,6 +521,16 @@ def test_no_state_is_saved_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert saved == [NUM_STEPS // 2, NUM_STEPS, NUM_STEPS // 2]
 
 
+def test_a_device_that_is_not_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="device nonsense: cannot be used here"):
+        train(tmp_path / "none", performance__device="nonsense")
+    assert not (tmp_path / "none").exists()
+    train(tmp_path / "run", steps=2)
+    with pytest.raises(ConfigError, match="device nonsense: cannot be used here"):
+        resume(tmp_path / "run", device="nonsense")
+    assert resume(tmp_path / "run").ledger.events()
+
+
 def test_a_resume_that_fails_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "run"
     train(root, steps=2)

@@ -95,9 +95,9 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     datalens evaluate runs/mnist --data mnist --metrics is,fid -n 10000
     datalens evaluate samples.npz --data mnist --classifier cnn,mlp,logistic
     """
-    from datalens.cli.devices import require_device
     from datalens.cli.fitness import run_summary, unfit_line
     from datalens.training.charged_score import require_score
+    from datalens.training.devices import require_device
     from datalens.training.run_folder import RunFolder
 
     output = Output(options["json_target"], quiet=options["quiet"])

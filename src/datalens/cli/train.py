@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datalens.cli.announcing import announce_plan, plan_announced
-from datalens.cli.devices import require_device
 from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
@@ -171,6 +170,7 @@ def _work(
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
     from datalens.privacy.dataset_budget import require_budget_file
+    from datalens.training.devices import require_device
     from datalens.training.repeats import note_of_repeats
 
     is_new = options["resume"] is None

@@ -137,8 +137,8 @@ def read_candidates(path: Path) -> list[dict[str, Any]]:
 
 
 def _base(source: str, options: dict[str, Any]) -> Config:
-    from datalens.cli.devices import require_device
     from datalens.cli.settings import build_config
+    from datalens.training.devices import require_device
 
     own = {name: value for name, value in options.items() if name != "score_noise"}
     config = build_config(options["recipe"], options["config_file"], own, source)

@@ -19,6 +19,7 @@ from datalens.training.agreement import check_class_order, check_header, check_h
 from datalens.training.assembly import draw_run
 from datalens.training.changes import split_performance
 from datalens.training.config import Config, Performance
+from datalens.training.devices import require_device
 from datalens.training.facts import PublicFacts, read_facts
 from datalens.training.files import sweep, write_json
 from datalens.training.plan import score_mechanism
@@ -94,6 +95,7 @@ def open_new(
         PrivacyWarning: a delta at which releasing a whole record would be allowed.
     """
     refuse_groups(data)
+    require_device(config.performance.device)
     facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
     for doubt in doubts:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
@@ -132,6 +134,7 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     refuse_tuned(folder, "go on")
     require_private(folder)
     performance, changes = split_performance(facts.config, changes)
+    require_device(performance.device)
     kept = Secrets.read(folder.secrets)
     check_class_order(data.classes, facts, root)
     if kept.fingerprint != fingerprint(data):
