@@ -13,7 +13,7 @@ from reference import teacher_states
 from datalens.errors import CheckpointError, ConfigError
 from datalens.randomness import Streams
 from datalens.teachers import room
-from datalens.teachers.disk_store import WRITES_UNDER_WAY, Buffer, DiskStore
+from datalens.teachers.disk_store import WRITES_UNDER_WAY, Buffer, DiskStore, Layout
 from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.family import Fakes
 from datalens.teachers.paper import PaperTeachers
@@ -91,9 +91,9 @@ def test_a_slow_disk_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made: list[Buffer] = []
     real = Buffer.__init__
 
-    def counted(self: Buffer, layout: object) -> None:
+    def counted(self: Buffer, layout: Layout) -> None:
         made.append(self)
-        real(self, layout)  # type: ignore[arg-type]
+        real(self, layout)
 
     monkeypatch.setattr(Buffer, "__init__", counted)
     store = DiskStore(tmp_path)
