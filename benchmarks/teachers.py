@@ -27,10 +27,11 @@ from measuring import machine, peak_resident_mib, seconds_of, spread
 from datalens import recipes
 from datalens.data import load
 from datalens.data.images import LabelledImages
-from datalens.teachers.families import TeacherKind, TeacherSettings, make_family
+from datalens.teachers.families import TeacherKind, make_family
 from datalens.teachers.family import Fakes
+from datalens.teachers.room import state_bytes
 from datalens.teachers.store_kind import StoreKind
-from datalens.training.assembly import draw_run, make_teachers
+from datalens.training.assembly import draw_run, make_teachers, teacher_settings
 from datalens.training.config import Config
 
 
@@ -65,21 +66,11 @@ def asking(
 
 def bytes_a_teacher(config: Config, image_shape: tuple[int, int, int], shard_size: int) -> dict[str, int]:
     """Bytes of state of one teacher of each kind, at this recipe's settings."""
-    teachers, found = config.teachers, {}
+    found = {}
     for kind in TeacherKind:
-        settings = TeacherSettings(
-            image_shape=image_shape,
-            num_classes=10,
-            shard_size=shard_size,
-            batch_size=config.voting.batch_size,
-            num_steps=100,
-            learning_rate=teachers.learning_rate,
-            bandwidth=teachers.bandwidth,
-            first_bandwidth=teachers.first_bandwidth,
-            annealing=teachers.annealing,
-        )
+        settings = teacher_settings(config, image_shape, 10, shard_size, num_steps=100)
         state = make_family(kind, settings).init(1, torch.Generator().manual_seed(0), torch.device("cpu"))
-        found[str(kind)] = sum(value.numel() * value.element_size() for value in state.values())
+        found[str(kind)] = state_bytes(state)
     return found
 
 
@@ -89,7 +80,7 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
     config = recipes.by_name(given.recipe).replace(performance__device=given.device)
     device = torch.device(given.device)
     data = load(given.source, split="train")
-    state_bytes = bytes_a_teacher(config, data.image_shape, given.shard_size)
+    sizes = bytes_a_teacher(config, data.image_shape, given.shard_size)
     works, resident = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         asked = [(str(count), count, None) for count in counts]
@@ -121,7 +112,7 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
             }
             for name, found in milliseconds.items()
         },
-        "bytes_of_state_a_teacher": state_bytes,
+        "bytes_of_state_a_teacher": sizes,
         **machine(device),
     }
 

@@ -21,9 +21,10 @@ from datalens.compression.image_cap import strongest_images
 from datalens.compression.topk_sign import signs_from_uniforms
 from datalens.data import load
 from datalens.data.images import LabelledImages
-from datalens.teachers.families import TeacherSettings, make_family
-from datalens.teachers.family import Fakes, TeacherFamily, TeacherState
+from datalens.teachers.families import make_family
+from datalens.teachers.family import Fakes, Shards, TeacherFamily, TeacherState
 from datalens.teachers.shards import RecordShards
+from datalens.training.assembly import teacher_settings
 from datalens.training.config import Config
 from datalens.training.release import environment
 
@@ -34,23 +35,13 @@ class Step:
     """One generator step of some teachers, to be taken on any device from any state."""
 
     def __init__(self, config: Config, data: LabelledImages, num_teachers: int, seed: int) -> None:
-        voting, teachers = config.voting, config.teachers
+        voting = config.voting
         shard_size = min(voting.shard_size or 15, data.num_records // num_teachers)
         rng = torch.Generator().manual_seed(seed)
         self.config, self.num_teachers = config, num_teachers
         self.family: TeacherFamily = make_family(
-            teachers.kind,
-            TeacherSettings(
-                image_shape=data.image_shape,
-                num_classes=data.num_classes,
-                shard_size=shard_size,
-                batch_size=voting.batch_size,
-                num_steps=voting.num_steps or 100,
-                learning_rate=teachers.learning_rate,
-                bandwidth=teachers.bandwidth,
-                first_bandwidth=teachers.first_bandwidth,
-                annealing=teachers.annealing,
-            ),
+            config.teachers.kind,
+            teacher_settings(config, data.image_shape, data.num_classes, shard_size, voting.num_steps or 100),
         )
         chosen = torch.randperm(data.num_records, generator=rng)[: num_teachers * shard_size]
         self.shards = RecordShards(
@@ -89,8 +80,8 @@ class Step:
             found.append(({name: value.cpu() for name, value in part.items()}, vote))
         return found
 
-    def _vote(self, state: TeacherState, shards: object, fakes: Fakes, start: int) -> torch.Tensor:
-        grad_TBD = self.family.input_gradient(state, shards, fakes)  # pyright: ignore[reportArgumentType]
+    def _vote(self, state: TeacherState, shards: Shards, fakes: Fakes, start: int) -> torch.Tensor:
+        grad_TBD = self.family.input_gradient(state, shards, fakes)
         voting, batch = self.config.voting, len(fakes.images_BCHW)
         image_TS = None
         if self.images_per_teacher < batch:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
 from datalens.errors import RunError
 from datalens.mechanisms.topagg import TopAgg
+from datalens.privacy.events import GaussianEvent
 from datalens.teachers.family import Fakes, Shards, TeacherState
 from datalens.teachers.shards import RecordShards
 from datalens.training import assembly
@@ -89,9 +91,11 @@ def silent_teachers(root: Path, ranks: Ranks) -> list[dict[str, Any]]:
             performance__chunk_size=2,
         )
         model = DataLens(config).fit(_numbered(40), out=root / "silent", ranks=ranks)
+    paid = model.ledger.events()[0]
+    assert isinstance(paid, GaussianEvent)
     mine = {
         "deviation": float(torch.cat(noise).double().std()) if noise else None,
-        "claimed": model.ledger.events()[0].noise_stddev,  # type: ignore[union-attr]
+        "claimed": paid.noise_stddev,
         "draws": sum(one.numel() for one in noise),
         "images": images,
         "records": sorted(records),
@@ -129,7 +133,7 @@ class _Silent(Puppets):
 
 @contextmanager
 def _watched(noise: list[Tensor], images: list[str], records: set[int]) -> Iterator[None]:
-    drawn, chunk, family = TopAgg.noisy_tally, RecordShards.chunk, assembly.make_family
+    drawn, chunk = TopAgg.noisy_tally, RecordShards.chunk
 
     def noisy_tally(mechanism: TopAgg, tally_BD: Tensor) -> Tensor:
         noisy_BD = drawn(mechanism, tally_BD)
@@ -143,13 +147,15 @@ def _watched(noise: list[Tensor], images: list[str], records: set[int]) -> Itera
         records.update((pixels * 255).round().int().tolist())
         return found
 
-    TopAgg.noisy_tally, RecordShards.chunk = noisy_tally, spy  # type: ignore[method-assign]
-    assembly.make_family = lambda kind, settings: _Silent((SILENT_TEACHERS, 16, 64), images)  # type: ignore[assignment]
-    try:
+    def silent(kind: object, settings: object) -> _Silent:
+        return _Silent((SILENT_TEACHERS, 16, 64), images)
+
+    with (
+        patch.object(TopAgg, "noisy_tally", noisy_tally),
+        patch.object(RecordShards, "chunk", spy),
+        patch.object(assembly, "make_family", silent),
+    ):
         yield
-    finally:
-        TopAgg.noisy_tally, RecordShards.chunk = drawn, chunk  # type: ignore[method-assign]
-        assembly.make_family = family
 
 
 def _numbered(count: int) -> LabelledImages:

@@ -17,7 +17,6 @@ LONG_FOR_A_REASON = {
     "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
     "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
     "training/config.py": "every setting in one place",
-    "training/session.py": "begin, resume and run are one state machine",
     "training/synthesizer.py": "the whole façade: fit, resume, use, save and load",
 }
 OPEN_FOR_A_REASON = {

@@ -25,7 +25,7 @@ def texts() -> Iterator[tuple[str, str]]:
     for root in ROOTS:
         files += [path for path in (REPOSITORY / root).rglob("*") if path.is_file()]
     for path in sorted(files):
-        if "__pycache__" in path.parts or path == Path(__file__).resolve() or path.name == ".ready":
+        if "__pycache__" in path.parts or path == Path(__file__).resolve() or path.name in {".ready", ".git"}:
             continue
         try:
             yield str(path.relative_to(REPOSITORY)), path.read_text()

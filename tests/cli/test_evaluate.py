@@ -129,7 +129,7 @@ def test_data_that_do_not_fit(call, run, tmp_path) -> None:
         (["--data", "shapes", "--epochs", 0], "--epochs: 0 is too small"),
         (["--data", "shapes", "--num-samples", "many"], "not a whole number"),
         (["--data", "shapes", "--seed", -1], "--seed: -1 is too small"),
-        (["--data", "shapes", "--device", "abacus"], "--device abacus"),
+        (["--data", "shapes", "--device", "abacus"], "device abacus: cannot be used"),
         (["--data", "mnist"], "data fetch mnist"),
         (["--data", "nothing"], "no source of that name"),
     ],

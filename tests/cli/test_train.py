@@ -166,8 +166,8 @@ def test_a_delta_too_large_for_the_records_is_a_warning(call, tmp_path) -> None:
         (["--insecure-seed", "-1"], "--insecure-seed: -1 is too small"),
         (["--recipe", "mnist"], "recipe 'mnist' is unknown; known: quick"),
         (["--config", "none.toml"], "none.toml: no such file"),
-        (["--device", "abacus"], "--device abacus: cannot be used here"),
-        (["--device", "meta"], "--device meta: cannot be used here"),
+        (["--device", "abacus"], "device abacus: cannot be used here"),
+        (["--device", "meta"], "device meta: cannot be used here"),
         (["--num-records", "10"], "--num-records 10 (privacy.num_records): the data hold"),
         (["--value-range", "0..1"], "has no use for it"),
         (["--image-size", "0"], "is not a size"),
@@ -222,6 +222,10 @@ def test_a_place_that_cannot_be_written_is_refused_before_data_are_read(call, tm
 def test_resume_refuses_what_it_cannot_use(call, tmp_path, trained) -> None:
     assert "holds no run" in call("train", "shapes", "--resume", tmp_path).complaint
     assert "leave it out" in call("train", "shapes", "--resume", trained, "--num-teachers", 3).complaint
+    elsewhere = call(
+        "train", "no-longer-there.npz", "--resume", trained, "--epsilon", 14, "--device", "nonsense"
+    )
+    assert "device nonsense: cannot be used here" in elsewhere.complaint
     assert "--resume: is empty" in call("train", "shapes", "--resume", "").complaint
 
 

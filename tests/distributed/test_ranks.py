@@ -15,13 +15,15 @@ from typing import Any
 import pytest
 import rank_program
 from rank_program import KINDS
+from small_runs import small_data
 from tiny_set import tiny_bytes
 
 from datalens.audit.verify import verify_run
 from datalens.distributed.ranks import Place, Ranks
-from datalens.errors import RunError
+from datalens.errors import ConfigError, RunError
 from datalens.privacy.ledger import Ledger
 from datalens.training.directions import read_directions
+from datalens.training.following import follow
 from datalens.training.run_folder import RunFolder
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -185,9 +187,25 @@ def test_an_environment_that_makes_no_sense_is_refused(monkeypatch: pytest.Monke
         monkeypatch.setenv(name, value)
     with pytest.raises(RunError, match="rank 2 of 2: is none"):
         Place.from_environment()
-    monkeypatch.setenv("RANK", "first")
-    with pytest.raises(RunError, match="start with torchrun"):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("MASTER_PORT", "65536")
+    with pytest.raises(RunError, match="MASTER_PORT 65536: must be below"):
         Place.from_environment()
+    for name in ("MASTER_PORT", "RANK"):
+        monkeypatch.setenv(name, "first")
+        with pytest.raises(RunError, match="start with torchrun"):
+            Place.from_environment()
+        monkeypatch.setenv(name, "1")
+    assert Place.from_environment() == Place(1, 2, 1, 2)
+
+
+def test_settings_of_another_version_are_refused_in_one_line(tmp_path: Path) -> None:
+    class Newer(Ranks):
+        def hear(self) -> dict[str, Any]:
+            return {"do": "open", "performance": {"device": "cpu", "warp": 9}}
+
+    with pytest.raises(ConfigError, match=r"setting 'performance\.warp' is unknown"):
+        follow(tmp_path, small_data(), Newer(Place(1, 2, 1, 2)), lambda: False)
 
 
 def test_a_single_process_imports_nothing_for_it() -> None:

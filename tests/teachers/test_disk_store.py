@@ -13,7 +13,7 @@ from reference import teacher_states
 from datalens.errors import CheckpointError, ConfigError
 from datalens.randomness import Streams
 from datalens.teachers import room
-from datalens.teachers.disk_store import WRITES_UNDER_WAY, Buffer, DiskStore
+from datalens.teachers.disk_store import WRITES_UNDER_WAY, Buffer, DiskStore, Layout
 from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.family import Fakes
 from datalens.teachers.paper import PaperTeachers
@@ -91,9 +91,9 @@ def test_a_slow_disk_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made: list[Buffer] = []
     real = Buffer.__init__
 
-    def counted(self: Buffer, layout: object) -> None:
+    def counted(self: Buffer, layout: Layout) -> None:
         made.append(self)
-        real(self, layout)  # type: ignore[arg-type]
+        real(self, layout)
 
     monkeypatch.setattr(Buffer, "__init__", counted)
     store = DiskStore(tmp_path)
@@ -175,10 +175,35 @@ def test_a_containers_limit_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Path, "read_text", read_text)
     assert room.free_memory() == 3000
+    files["/sys/fs/cgroup/memory.stat"] = "anon 300\ninactive_file 600\nactive_file 50\n"
+    assert room.free_memory() == 3600
     files["/sys/fs/cgroup/memory.max"] = "max"
     assert room.free_memory() == 5 * 1024
     files["/sys/fs/cgroup/memory.max"] = "10000000"
     assert room.free_memory() == 5 * 1024
+
+
+def test_an_older_kind_of_container_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "memory.limit_in_bytes": "4000",
+        "memory.usage_in_bytes": "5000",
+        "memory.stat": "inactive_file 7\ntotal_inactive_file 1600\n",
+    }
+
+    def read_text(path: Path) -> str:
+        if path.parent != Path("/sys/fs/cgroup/memory"):
+            raise FileNotFoundError(str(path))
+        return files[path.name]
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert room.free_memory() == 600
+    files["memory.usage_in_bytes"] = "9000"
+    assert room.free_memory() == 0
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu"])
+def test_chunks_on_other_devices_ask_no_gpu_of_cuda(device: str) -> None:
+    assert chunk_size_for(10, 10, 4000, torch.device(device)) == chunk_size_for(10, 10, 4000, CPU)
 
 
 def test_chunks_are_small_where_states_are_large() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_runs import NUM_STEPS, copy, crash_after, resume, same_weights, small_config, small_data, train
@@ -16,7 +17,9 @@ from datalens.errors import BudgetError, CheckpointError, ConfigError, DataLensE
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import best_threshold
 from datalens.teachers.store import MemoryStore
+from datalens.training import session as session_module
 from datalens.training.charged_score import charge_score
+from datalens.training.checkpoint import save_checkpoint
 from datalens.training.directions import MAGIC, read_directions
 from datalens.training.heads import heads_file
 from datalens.training.run_folder import RunFolder
@@ -53,7 +56,10 @@ def test_where_teachers_live_changes_no_bit_and_may_change_on_the_way(tmp_path: 
     on_disk = train(tmp_path / "disk", performance__teacher_store="disk", **settings)
     assert same_weights(on_disk, in_memory)
     train(tmp_path / "run", steps=4, performance__teacher_store="disk", **settings)
-    assert not any(path.suffix == ".bin" for path in (tmp_path / "run" / "private").iterdir())
+    kept, usual = (
+        {path.name for path in (tmp_path / run / "private").iterdir()} for run in ("run", "memory")
+    )
+    assert kept == usual  # the teachers' file has no name
     changes = {"teacher_store": "memory", "checkpoint_every": 1}
     session = Session.resume(tmp_path / "run", small_data(), changes)
     assert isinstance(session.parts.teachers._store, MemoryStore)
@@ -61,8 +67,8 @@ def test_where_teachers_live_changes_no_bit_and_may_change_on_the_way(tmp_path: 
     session.close()
     assert same_weights(DataLens.resume(tmp_path / "run", small_data(), changes=changes), in_memory)
     assert verify_run(tmp_path / "run").agrees
-    kept = json.loads((RunFolder.open(tmp_path / "run").config).read_text())["config"]["performance"]
-    assert kept["teacher_store"] == "disk"  # what concerns speed is this stretch's alone
+    config = json.loads((RunFolder.open(tmp_path / "run").config).read_text())["config"]["performance"]
+    assert config["teacher_store"] == "disk"  # what concerns speed is this stretch's alone
 
 
 def test_a_damaged_part_of_the_teachers_is_passed_over(tmp_path: Path) -> None:
@@ -502,6 +508,30 @@ def test_changes_leave_the_room_of_a_reserved_score(tmp_path: Path) -> None:
     model = resume(root, noise_stddev=noise / 1.2)
     assert len(model.ledger.events()) < NUM_STEPS
     assert charge_score(root, 3, 10, {})["noise_stddev"] == 20.0
+
+
+def test_no_state_is_saved_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither at the end nor at a stop right after a checkpoint, which takes as much disk as all teachers."""
+    saved: list[int] = []
+
+    def save(folder: Path, step: int, *words: Any, **options: Any) -> Path:
+        saved.append(step)
+        return save_checkpoint(folder, step, *words, **options)
+
+    monkeypatch.setattr(session_module, "save_checkpoint", save)
+    train(tmp_path / "run", performance__checkpoint_every=NUM_STEPS // 2)
+    train(tmp_path / "stopped", steps=NUM_STEPS // 2, performance__checkpoint_every=NUM_STEPS // 2)
+    assert saved == [NUM_STEPS // 2, NUM_STEPS, NUM_STEPS // 2]
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="device nonsense: cannot be used here"):
+        train(tmp_path / "none", performance__device="nonsense")
+    assert not (tmp_path / "none").exists()
+    train(tmp_path / "run", steps=2)
+    with pytest.raises(ConfigError, match="device nonsense: cannot be used here"):
+        resume(tmp_path / "run", device="nonsense")
+    assert resume(tmp_path / "run").ledger.events()
 
 
 def test_a_resume_that_fails_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from datalens.teachers.partition import Partition
 from datalens.training.algorithm import Parts
 from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts
+from datalens.training.opening import OpenRun
 from datalens.training.plan import plan_releases
 from datalens.training.session import Progress, Session
 from datalens.training.terms import ledger_header
@@ -190,7 +191,7 @@ def _session(facts: PublicFacts, data: LabelledImages, canaries: Canaries) -> Se
     )
     twin = replace(facts, public_root=Streams.from_entropy().root)
     ledger = Ledger.in_memory(ledger_header(twin, plan, partition, secrets.token_hex(16)))
-    return Session(twin, both, partition, Streams.from_entropy(), ledger, None)
+    return Session(OpenRun(twin, partition, Streams.from_entropy(), ledger), both)
 
 
 def check_twin_data(facts: PublicFacts, data: LabelledImages) -> None:

@@ -96,8 +96,8 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     datalens evaluate samples.npz --data mnist --classifier cnn,mlp,logistic
     """
     from datalens.cli.fitness import run_summary, unfit_line
-    from datalens.cli.train import require_device
     from datalens.training.charged_score import require_score
+    from datalens.training.devices import require_device
     from datalens.training.run_folder import RunFolder
 
     output = Output(options["json_target"], quiet=options["quiet"])

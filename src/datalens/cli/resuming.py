@@ -76,6 +76,14 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     return model if page == data_card(certificate) else None  # the page is written last
 
 
+def device_of_run(run: Path, options: dict[str, Any]) -> str:
+    """Where a resumed run will compute: where it is asked to, else where it began."""
+    from datalens.training.facts import read_facts
+    from datalens.training.run_folder import RunFolder
+
+    return options["device"] or read_facts(RunFolder.open(run)).config.performance.device
+
+
 def declared_classes(run: Path) -> tuple[str, ...] | None:
     """The class list that a run has declared, or None where it was found in the records."""
     from datalens.training.facts import read_facts

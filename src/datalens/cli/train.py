@@ -24,6 +24,7 @@ from datalens.cli.progress import TrainingProgress
 from datalens.cli.resuming import (
     as_resumed,
     changes,
+    device_of_run,
     finished_run,
     is_restarted,
     performance,
@@ -31,7 +32,6 @@ from datalens.cli.resuming import (
 )
 from datalens.cli.stopping import StopRequest
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
-from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 from datalens.teachers.store_kind import StoreKind
@@ -170,12 +170,12 @@ def _work(
     """Check all that can be checked without data, read them, then train."""
     from datalens.cli.settings import build_config
     from datalens.privacy.dataset_budget import require_budget_file
+    from datalens.training.devices import require_device
     from datalens.training.repeats import note_of_repeats
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
-    if config is not None:
-        require_device(config.performance.device)
+    require_device(device_of_run(run, options) if config is None else config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
     data = read_data(source, run, options)
@@ -249,12 +249,3 @@ def _report(
 def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
     words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
     return f"resume with: {shlex.join(words)}"
-
-
-def require_device(name: str) -> None:
-    """Refuse a device that cannot compute here."""
-    from datalens.training.devices import why_not
-
-    reason = why_not(name)
-    if reason is not None:
-        raise ConfigError(f"--device {name}: cannot be used here ({reason:.100}); use cpu")

@@ -138,7 +138,7 @@ def read_candidates(path: Path) -> list[dict[str, Any]]:
 
 def _base(source: str, options: dict[str, Any]) -> Config:
     from datalens.cli.settings import build_config
-    from datalens.cli.train import require_device
+    from datalens.training.devices import require_device
 
     own = {name: value for name, value in options.items() if name != "score_noise"}
     config = build_config(options["recipe"], options["config_file"], own, source)

@@ -64,11 +64,13 @@ class Place:
             rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
             local_rank = int(os.environ.get("LOCAL_RANK", rank))
             local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-            restarts = int(os.environ.get(RESTARTS, 0))
+            restarts, port = int(os.environ.get(RESTARTS, 0)), int(os.environ["MASTER_PORT"])
         except ValueError as error:
             raise RunError(f"the environment's RANK, WORLD_SIZE...: {error}; start with torchrun") from None
         if not (0 <= rank < world_size and 0 <= local_rank < local_size <= world_size):
             raise RunError(f"rank {rank} of {world_size}: is none; start the processes with torchrun")
+        if not 0 <= port < 2**16:
+            raise RunError(f"MASTER_PORT {port}: must be below 65536; start the processes with torchrun")
         return cls(rank, world_size, local_rank, local_size, restarts)
 
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from datalens.errors import LedgerError, RunError
+from datalens.privacy.durable import sync_folder, write_all
 from datalens.privacy.events import Event, event_from_json
-from datalens.privacy.ledger_file import lock, publish, read_all, sync_folder, write_all
+from datalens.privacy.ledger_file import lock, publish, read_all
 from datalens.privacy.ledger_format import (
     CUT,
     FORMAT,

@@ -1,4 +1,4 @@
-"""The file under a ledger: one writer at a time, named only when it is whole, and flushed."""
+"""The file under a ledger: one writer at a time, and named only when it is whole."""
 
 from __future__ import annotations
 
@@ -36,21 +36,6 @@ def publish(temporary: Path, path: Path) -> None:
         os.rename(temporary, path)
     else:
         temporary.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write every byte, however many calls that takes."""
-    while content:
-        content = content[os.write(descriptor, content) :]
 
 
 def read_all(descriptor: int) -> bytes:

@@ -25,6 +25,11 @@ class TeacherPart:
     stop: int
     tensors: TeacherState
 
+    @property
+    def num_teachers(self) -> int:
+        """Teachers in it."""
+        return self.stop - self.start
+
 
 def regrouped(
     parts: Iterable[TeacherPart],
@@ -53,7 +58,7 @@ def regrouped(
         while left and left[0][1] <= part.stop:
             start, stop = left.pop(0)
             pieces = [rows_of(one, start, stop) for one in waiting if one.stop > start and one.start < stop]
-            if sum(len_of(one) for one in pieces) != stop - start:
+            if sum(one.num_teachers for one in pieces) != stop - start:
                 raise _wrong_number(start, num_teachers)
             yield joined(pieces)
             waiting = [one for one in waiting if one.stop > stop]
@@ -61,11 +66,6 @@ def regrouped(
             return
     if left:
         raise _wrong_number(left[0][0], num_teachers)
-
-
-def len_of(part: TeacherPart) -> int:
-    """Teachers in a part."""
-    return part.stop - part.start
 
 
 def rows_of(part: TeacherPart, start: int, stop: int) -> TeacherPart:
@@ -76,14 +76,12 @@ def rows_of(part: TeacherPart, start: int, stop: int) -> TeacherPart:
 
 
 def joined(parts: list[TeacherPart]) -> TeacherPart:
-    """Parts that follow each other as one; refuses a gap by its ends."""
+    """Parts as one; each must begin where the one before ends."""
     if len(parts) == 1:
         return parts[0]
     names = parts[0].tensors
     tensors = {name: torch.cat([part.tensors[name] for part in parts]) for name in names}
-    return TeacherPart(
-        parts[0].start, parts[0].start + sum(part.stop - part.start for part in parts), tensors
-    )
+    return TeacherPart(parts[0].start, parts[-1].stop, tensors)
 
 
 def _check_shapes(part: TeacherPart, mine: dict[str, tuple[int, ...]]) -> None:
@@ -96,7 +94,7 @@ def _check_shapes(part: TeacherPart, mine: dict[str, tuple[int, ...]]) -> None:
             f"{mine.get(name, 'none')} here: both must be one kind of teachers; "
             "resume with the run's own configuration"
         )
-    if lengths != {part.stop - part.start}:
+    if lengths != {part.num_teachers}:
         raise CheckpointError(
             f"states of teachers {part.start} to {part.stop - 1} are of {sorted(lengths)} teachers; "
             "restore the checkpoint"

@@ -24,6 +24,17 @@ GPU_SHARE = 0.6
 WORK_OF_STATE = 4
 """Memory that a chunk works in, in states: gradients, activations and patches of the paper's networks take 3."""
 
+CONTROL_GROUPS = (
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
+    (
+        Path("/sys/fs/cgroup/memory"),
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
+"""Where a container's limit stands: folder, files of limit and use, and what the use holds that can be let go."""
+
 
 def state_bytes(state: TeacherState) -> int:
     """Bytes of a state.
@@ -62,7 +73,7 @@ def make_store(
 
     Args:
         kind: what was asked for; ``auto`` takes the disk where the states do not fit into memory.
-        all_states: bytes of all teachers' states.
+        all_states: bytes of the states of this process's teachers.
         memory: GiB that they may take; None for :data:`SHARE_FOR_STATES` of what is free with ``auto``, for
             nothing with ``disk``.
         device: where the teachers compute; on a GPU states stay in its memory unless the disk is asked for.
@@ -88,7 +99,7 @@ def make_store(
 def chunk_size_for(
     a_state: int, a_vote: int, num_teachers: int, device: torch.device, multiple: int = SMALL_CHUNK
 ) -> int:
-    """Teachers handled at once: few on a CPU, whose caches are small, as many as fit on a GPU.
+    """Teachers handled at once: as many as fit on a GPU of CUDA, few on a CPU, whose caches are small, and elsewhere.
 
     Args:
         a_state: bytes of one teacher's state.
@@ -102,7 +113,7 @@ def chunk_size_for(
     >>> chunk_size_for(6_667_860, 47_040, 4000, torch.device("cpu"))
     20
     """
-    if device.type == "cpu":
+    if device.type != "cuda":
         return SMALL_CHUNK if a_state > LARGE_STATE else USUAL_CHUNK
     free, _ = torch.cuda.mem_get_info(device)
     room = GPU_SHARE * free - a_state * num_teachers
@@ -112,14 +123,8 @@ def chunk_size_for(
 
 def _available() -> int | None:
     """What the system could hand out without swapping."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return _physical()
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return _physical()
+    kibibytes = _told(Path("/proc/meminfo"), "MemAvailable:", -1)
+    return _physical() if kibibytes < 0 else kibibytes * 1024
 
 
 def _physical() -> int | None:
@@ -131,16 +136,23 @@ def _physical() -> int | None:
 
 
 def _below_limit() -> int | None:
-    """What the container has left (control groups, version 2 or 1); None without a limit."""
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
+    """What the container has left (control groups, version 2 or 1); None without a limit.
+
+    Copies of files that nobody has used for a while count as used there, but give way to whoever needs the room.
+    """
+    for folder, limit, used, idle in CONTROL_GROUPS:
         try:
-            return max(0, int(Path(limit).read_text()) - int(Path(used).read_text()))
+            left = int((folder / limit).read_text()) - int((folder / used).read_text())
         except (OSError, ValueError):  # no such file, or "max"
             continue
+        return max(0, left + _told(folder / "memory.stat", idle, 0))
     return None
+
+
+def _told(path: Path, name: str, otherwise: int) -> int:
+    """The number beside a name in a file of the system's."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return otherwise
+    return next((int(words[1]) for words in map(str.split, lines) if words[:1] == [name]), otherwise)

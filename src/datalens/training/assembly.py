@@ -45,24 +45,16 @@ def make_teachers(
         ranks: of the run, all of whom must be here at once; a single process unless given.
     """
     ranks = ranks or Ranks.alone()
-    teachers, performance = facts.config.teachers, performance or facts.config.performance
-    settings = TeacherSettings(
-        image_shape=facts.image_shape,
-        num_classes=len(facts.classes),
-        shard_size=partition.shard_size,
-        batch_size=facts.config.voting.batch_size,
-        num_steps=facts.num_steps,
-        learning_rate=teachers.learning_rate,
-        bandwidth=teachers.bandwidth,
-        first_bandwidth=teachers.first_bandwidth,
-        annealing=teachers.annealing,
+    performance = performance or facts.config.performance
+    settings = teacher_settings(
+        facts.config, facts.image_shape, len(facts.classes), partition.shard_size, facts.num_steps
     )
     shards = RecordShards(
         torch.from_numpy(data.images),
         torch.from_numpy(data.labels),
         torch.from_numpy(partition.record_of_slot),
     )
-    family = make_family(teachers.kind, settings)
+    family = make_family(facts.config.teachers.kind, settings)
     device = torch.device(ranks.device(performance.device))
     num_teachers, voting = partition.num_teachers, facts.config.voting
     a_state = state_bytes(family.init(1, torch.Generator(), torch.device("cpu")))
@@ -80,6 +72,24 @@ def make_teachers(
         ranks.place.local_size,
     )
     return Crew(family, shards, private, chunk_size, device, store, span, ranks)
+
+
+def teacher_settings(
+    config: Config, image_shape: tuple[int, int, int], num_classes: int, shard_size: int, num_steps: int
+) -> TeacherSettings:
+    """What a run's settings, its data and its plan say to teachers of any kind."""
+    teachers = config.teachers
+    return TeacherSettings(
+        image_shape=image_shape,
+        num_classes=num_classes,
+        shard_size=shard_size,
+        batch_size=config.voting.batch_size,
+        num_steps=num_steps,
+        learning_rate=teachers.learning_rate,
+        bandwidth=teachers.bandwidth,
+        first_bandwidth=teachers.first_bandwidth,
+        annealing=teachers.annealing,
+    )
 
 
 def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:

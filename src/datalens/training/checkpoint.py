@@ -21,8 +21,9 @@ import safetensors.torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
+from datalens.privacy.durable import sync_folder
 from datalens.teachers.parts import TeacherPart
-from datalens.training.files import PRIVATE, file_digest, read_json, sync_folder, write_json
+from datalens.training.files import PRIVATE, file_digest, read_json, write_json
 
 KEPT = 2
 STATE = "state.safetensors"
@@ -37,7 +38,7 @@ class Checkpoint:
     Attributes:
         step: number of steps done; the next one has this number.
         tensors: of the student, flat name -> tensor.
-        path: its folder, where the teachers' parts are.
+        path: its folder, where the teachers' parts are, see :func:`read_parts`.
         head: index and hash of the ledger's last line then.
         last_step: number of the last released step then, -1 for none.
         passed_over: one line for each newer checkpoint that was damaged.
@@ -49,10 +50,6 @@ class Checkpoint:
     head: tuple[int, str]
     last_step: int
     passed_over: tuple[str, ...] = field(default=())
-
-    def parts(self) -> Iterator[TeacherPart]:
-        """The teachers' states, see :func:`read_parts`."""
-        return read_parts(self.path)
 
 
 def read_parts(folder: Path, span: tuple[int, int] | None = None) -> Iterator[TeacherPart]:

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from datalens.errors import ConfigError
+
+
+def require_device(name: str) -> None:
+    """Refuse a device that cannot compute here.
+
+    Raises:
+        ConfigError: says why it cannot.
+    """
+    reason = why_not(name)
+    if reason is not None:
+        raise ConfigError(f"device {name}: cannot be used here ({reason:.100}); use cpu")
+
 
 def why_not(device: str) -> str | None:
     """Why PyTorch cannot compute on ``device`` on this machine, in its own words; None where it can.

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from datalens.errors import CheckpointError, RunError
-from datalens.training.files import write_all, write_atomically
+from datalens.privacy.durable import write_all
+from datalens.training.files import write_atomically
 
 MAGIC = b"datalens directions 1\n"
 _HEAD = struct.Struct(">4sIII32s")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from datalens.errors import RunError
+from datalens.privacy.durable import sync_folder, write_all
 
 PRIVATE = 0o600
 """Mode of files that only their owner may read."""
@@ -67,13 +68,6 @@ def append_line(path: Path, line: str) -> None:
         raise RunError(f"{path}: cannot be written ({error.strerror}); make room or permit it") from None
 
 
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write all bytes, however few the system takes at once."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
 def read_json(path: Path) -> Any:
     """The value in a JSON file.
 
@@ -100,15 +94,6 @@ def sweep(folders: Iterable[Path]) -> None:
                     path.rmdir()
                 else:
                     path.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's list of names to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def file_digest(path: Path) -> str:

@@ -9,7 +9,7 @@ from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
 from datalens.errors import RunError
 from datalens.training.assembly import make_teachers
-from datalens.training.config import Performance
+from datalens.training.config import Config, Performance
 from datalens.training.facts import read_facts
 from datalens.training.private_files import Secrets, fingerprint, load_partition, require_private
 from datalens.training.run_folder import RunFolder
@@ -37,7 +37,7 @@ def follow(root: Path, data: LabelledImages, ranks: Ranks, stop: Callable[[], bo
     """
     match ranks.hear():
         case {"do": "open", "performance": {**settings}}:
-            performance = Performance.model_validate(settings)
+            performance = Config().replace(performance=settings).performance
         case {"do": "end"}:
             return False
         case other:

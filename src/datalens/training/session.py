@@ -1,10 +1,8 @@
-"""One run from its settings and data to a trained student: begin, resume, step, checkpoint, finish."""
+"""A run in progress: begin it or go on with it, take steps, save, finish."""
 
 from __future__ import annotations
 
 import json
-import secrets
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,57 +10,41 @@ from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
-from datalens.errors import BudgetError, CheckpointError, PrivacyWarning, RunError
+from datalens.errors import BudgetError, CheckpointError, RunError
 from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
-from datalens.randomness import Streams
 from datalens.student.update import Student
 from datalens.teachers.ensemble import Diagnostics
-from datalens.teachers.partition import Partition
-from datalens.training.agreement import check_class_order, check_header, check_heads, check_records
+from datalens.training.agreement import check_records
 from datalens.training.algorithm import Parts, generator_step, replayed_step
-from datalens.training.assembly import draw_run, make_teachers, noise_for_step
-from datalens.training.changes import change_terms, split_performance
+from datalens.training.assembly import make_teachers, noise_for_step
+from datalens.training.changes import change_terms
 from datalens.training.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint
-from datalens.training.config import Config, Performance
+from datalens.training.config import Config
 from datalens.training.directions import DirectionLog, DirectionRecord
-from datalens.training.facts import PublicFacts, declared_records, read_facts
-from datalens.training.files import append_line, sweep, write_json
+from datalens.training.files import append_line
 from datalens.training.following import announce
 from datalens.training.heads import note_head
-from datalens.training.plan import score_mechanism
-from datalens.training.private_files import (
-    Secrets,
-    fingerprint,
-    load_partition,
-    require_private,
-    save_partition,
-)
+from datalens.training.opening import OpenRun, open_new, open_old
 from datalens.training.progress import Progress
-from datalens.training.repeats import note_of_classes, note_of_repeats, refuse_groups
+from datalens.training.repeats import note_of_classes, note_of_repeats
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import (
-    close_shared_budget,
-    marks_of,
-    note_budget_head,
-    open_charged_budget,
-)
-from datalens.training.terms import (
-    ledger_header,
-    next_step,
-    plan_in_force,
-    terms_in_force,
-)
-from datalens.training.tuned import refuse_tuned
+from datalens.training.shared_budget import marks_of, note_budget_head
+from datalens.training.terms import next_step, plan_in_force, terms_in_force
 
-__all__ = ["Progress", "Session", "declared_records"]
+__all__ = ["Progress", "Session"]
 
 NEEDS_FOLDER = "a run of several processes keeps its secrets in a folder that all of them see; give one (out)"
 
 
 class Session:
     """A run in progress. Make one with :meth:`begin` or :meth:`resume`, then call :meth:`run`.
+
+    Args:
+        run: what it is made from; closed with the session.
+        data: the sensitive records.
+        ranks: of the run, of which this is the first; a single process unless given.
 
     Attributes:
         facts: what everybody may know.
@@ -76,77 +58,49 @@ class Session:
         notes: lines for the owner, such as repeated records or checkpoints passed over; never shared.
     """
 
-    def __init__(
-        self,
-        facts: PublicFacts,
-        data: LabelledImages,
-        partition: Partition,
-        private: Streams,
-        ledger: Ledger,
-        folder: RunFolder | None,
-        shared: DatasetBudget | None = None,
-        changes: Mapping[str, Any] | None = None,
-        performance: Performance | None = None,
-        ranks: Ranks | None = None,
-    ) -> None:
-        self.facts = facts
-        self.performance = performance or facts.config.performance
-        self.folder = folder
-        privacy = facts.config.privacy
-        of_classes = note_of_classes(
-            data, is_declared=privacy.labels_are_public or not facts.classes_from_data
-        )
-        self.notes = [*filter(None, [of_classes, note_of_repeats(data, privacy.group_size)])]
+    def __init__(self, run: OpenRun, data: LabelledImages, ranks: Ranks | None = None) -> None:
+        self.facts = run.facts
+        self.performance = run.performance
+        self.folder = run.folder
+        privacy = run.facts.config.privacy
+        is_declared = privacy.labels_are_public or not run.facts.classes_from_data
+        notes = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
+        self.notes = [*filter(None, notes)]
         self.diagnostics: list[Diagnostics] = []
-        self.steps_done = 0
+        self.steps_done, self._saved_at = 0, -1
         self.was_stopped = False
-        self._ranks = ranks or Ranks.alone()
-        self._ledger = ledger
-        self._shared = shared
-        self._run_id = str(ledger.header.get("run_id", ""))
-        self._log = DirectionLog(folder.directions) if folder is not None else None
+        self._run = run
+        self._log = DirectionLog(run.folder.directions) if run.folder is not None else None
         self.records: list[DirectionRecord] = self._log.records if self._log is not None else []
         try:
-            self._assemble(data, partition, private, changes)
+            self._assemble(run, data, ranks or Ranks.alone())
         except BaseException:
             if self._log is not None:
                 self._log.close()
             raise
 
-    def _assemble(
-        self, data: LabelledImages, partition: Partition, private: Streams, changes: Mapping[str, Any] | None
-    ) -> None:
-        facts, ledger, shared = self.facts, self._ledger, self._shared
-        self.budget = Budget(
-            ledger,
-            shared=None if shared is None else shared.budget,
-            run=self._run_id,
-            marks=marks_of(facts.config),
-        )
-        if changes:
-            self.notes += filter(
-                None, [change_terms(facts, self.budget, changes, None if shared is None else shared.budget)]
-            )
-        self.plan = plan_in_force(facts, ledger, self.budget.authorisation)
-        self._next_step = next_step(ledger.lines)
-        self.student = Student(facts.student_plan, facts.streams, self._ranks.device(self.performance.device))
-        announce(self._ranks, self.performance)
+    def _assemble(self, run: OpenRun, data: LabelledImages, ranks: Ranks) -> None:
+        facts = run.facts
+        shared = None if run.shared is None else run.shared.budget
+        self.budget = Budget(run.ledger, shared=shared, run=run.run_id, marks=marks_of(facts.config))
+        if run.changes:
+            self.notes += filter(None, [change_terms(facts, self.budget, run.changes, shared)])
+        self.plan = plan_in_force(facts, run.ledger, self.budget.authorisation)
+        self._next_step = next_step(run.ledger.lines)
+        self.student = Student(facts.student_plan, facts.streams, ranks.device(self.performance.device))
+        config, noise = terms_in_force(run.ledger).config(facts.config), noise_for_step(facts.config)
+        announce(ranks, self.performance)
+        folder = None if run.folder is None else run.folder.private
         self.teachers = make_teachers(
-            facts,
-            data,
-            partition,
-            private,
-            self.performance,
-            None if self.folder is None else self.folder.private,
-            self._ranks,
+            facts, data, run.partition, run.private, self.performance, folder, ranks
         )
         self.parts = Parts(
-            config=terms_in_force(ledger).config(facts.config),
+            config=config,
             student=self.student,
             teachers=self.teachers,
             mechanism=self.plan.mechanism,
             budget=self.budget,
-            noise_for_step=noise_for_step(facts.config),
+            noise_for_step=noise,
             record=self._record,
             diagnose=self._diagnose,
         )
@@ -182,33 +136,16 @@ class Session:
         """
         if root is None and ranks is not None and ranks.world_size > 1:
             raise RunError(NEEDS_FOLDER)
-        refuse_groups(data)
-        facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
-        for doubt in doubts:
-            warnings.warn(doubt, PrivacyWarning, stacklevel=3)
-        header = ledger_header(facts, plan, partition, secrets.token_hex(16))
-        if budget_file is not None:
-            score = score_mechanism(config)
-            budget_file.require(plan.event, plan.num_steps, *([] if score is None else [score.event(1)]))
-            header["dataset_budget"] = budget_file.to_json()
-        if root is None:
-            return cls(facts, data, partition, private, Ledger.in_memory(header), None, budget_file)
-        folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
+        run = open_new(config, data, root, budget_file, signal_matters=signal_matters)
         try:
-            shared_path = None if budget_file is None else budget_file.path.absolute()
-            Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
-            save_partition(folder.partition, partition)
-            ledger = Ledger.create(folder.ledger, header)
-            try:
-                write_json(folder.config, facts.to_json())
-                session = cls(facts, data, partition, private, ledger, folder, budget_file, ranks=ranks)
-            except BaseException:
-                ledger.close()
-                raise
+            session = cls(run, data, ranks)
         except BaseException:
-            folder.discard()
+            run.ledger.close()  # the data set's budget stays open: whoever opened it may begin another run
+            if run.folder is not None:
+                run.folder.discard()
             raise
-        note_head(session._run_id, ledger.head)
+        if run.folder is not None:
+            note_head(run.run_id, run.ledger.head)
         return session
 
     @classmethod
@@ -232,37 +169,16 @@ class Session:
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
         """
-        folder = RunFolder.open(root)
-        facts = read_facts(folder)
-        refuse_tuned(folder, "go on")
-        require_private(folder)
-        performance, changes = split_performance(facts.config, changes or {})
-        kept = Secrets.read(folder.secrets)
-        check_class_order(data.classes, facts, root)
-        if kept.fingerprint != fingerprint(data):
-            raise RunError(f"{root}: these are not the data of this run; resume with the same data")
-        partition = load_partition(folder.partition)
-        shared: DatasetBudget | None = None
-        ledger = Ledger.open(folder.ledger)
+        run = open_old(root, data, changes or {})
         try:
-            sweep([folder.release, folder.private, folder.checkpoints])
-            check_header(ledger, facts, partition)
-            check_heads(ledger, folder)
-            if kept.budget_file is not None:
-                shared = open_charged_budget(kept.budget_file, ledger)
-            elif ledger.header.get("dataset_budget") is not None:
-                raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
-            session = cls(
-                facts, data, partition, kept.streams, ledger, folder, shared, changes, performance, ranks
-            )
+            session = cls(run, data, ranks)
         except BaseException:
-            ledger.close()
-            if shared is not None:
-                shared.close()
+            run.close()
             raise
         try:
-            session._catch_up(folder)
-            note_head(session._run_id, ledger.head)
+            if run.folder is not None:
+                session._catch_up(run.folder)
+            note_head(run.run_id, run.ledger.head)
         except BaseException:
             session.close()
             raise
@@ -290,27 +206,28 @@ class Session:
             step, self._next_step = self._next_step, self._next_step + 1
             generator_step(self.parts, step)
             self.steps_done += 1
-            if self.folder is not None and self.steps_done % self._checkpoint_every == 0:
+            if self.steps_done % self.performance.checkpoint_every == 0:
                 self.checkpoint()
             tell(self._progress())
         self.checkpoint()
         return True
 
     def checkpoint(self) -> None:
-        """Save teachers and student under ``private/``; without a folder, nothing."""
-        if self.folder is None:
+        """Save teachers and student under ``private/``; nothing without a folder, or since the last time."""
+        if self.folder is None or self._saved_at == self.steps_done:
             return
         save_checkpoint(
             self.folder.checkpoints,
             self.steps_done,
             self.student.state_dict(),
             self.teachers.write,
-            head=self._ledger.head,
+            head=self.ledger.head,
             last_step=self.records[-1].step if self.records else -1,
         )
-        note_head(self._run_id, self._ledger.head)
-        if self._shared is not None:
-            note_budget_head(self._shared)
+        self._saved_at = self.steps_done
+        note_head(self._run.run_id, self.ledger.head)
+        if self._run.shared is not None:
+            note_budget_head(self._run.shared)
 
     def dismiss(self) -> None:
         """Tell the other ranks that all is done; without this they take it that the run has failed."""
@@ -319,20 +236,14 @@ class Session:
     def close(self) -> None:
         """Give back ledgers, files and the teachers' states."""
         self.teachers.close()
-        self._ledger.close()
-        if self._shared is not None:
-            close_shared_budget(self._shared)
+        self._run.close()
         if self._log is not None:
             self._log.close()
 
     @property
     def ledger(self) -> Ledger:
         """The run's ledger."""
-        return self._ledger
-
-    @property
-    def _checkpoint_every(self) -> int:
-        return self.performance.checkpoint_every
+        return self._run.ledger
 
     def _progress(self) -> Progress:
         return Progress(
@@ -365,7 +276,7 @@ class Session:
 
     def _catch_up(self, folder: RunFolder) -> None:
         """Load the last good checkpoint, then replay what was released after it."""
-        check_records(self.records, self._ledger, folder.directions)
+        check_records(self.records, self.ledger, folder.directions)
         checkpoint = latest_checkpoint(folder.checkpoints)
         last_step = -1
         if checkpoint is not None:
@@ -377,7 +288,7 @@ class Session:
 
     def _load(self, checkpoint: Checkpoint, folder: RunFolder) -> None:
         self.notes += checkpoint.passed_over
-        self._ledger.check_heads([checkpoint.head])
+        self.ledger.check_heads([checkpoint.head])
         if checkpoint.last_step not in {-1, *(record.step for record in self.records)}:
             raise CheckpointError(
                 f"{folder.directions}: ends before step {checkpoint.last_step}, which a checkpoint has seen; "

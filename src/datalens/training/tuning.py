@@ -34,6 +34,7 @@ from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, write_directions
 from datalens.training.facts import PublicFacts, require_public_classes
 from datalens.training.files import write_json
+from datalens.training.opening import OpenRun
 from datalens.training.plan import Plan
 from datalens.training.release import certify, environment, write_generator
 from datalens.training.run_folder import RunFolder
@@ -132,7 +133,7 @@ def _one_try(plan: TuningPlan, data: LabelledImages, tell: Callable[[], None]) -
     choice = secrets.randbelow(len(plan.candidates))
     facts, steps, partition, private, _ = draw_run(plan.candidates[choice], data)
     own = Ledger.in_memory(ledger_header(facts, steps, partition, "a try"))
-    session = Session(facts, data, partition, private, own, None)
+    session = Session(OpenRun(facts, partition, private, own), data)
     try:
         session.run(tell=lambda _: tell())
         generator = session.student.finished_generator()

@@ -1,0 +1,156 @@
+"""What a run is made from besides its networks: decided and written when it begins, read again when it goes on."""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datalens.data.images import LabelledImages
+from datalens.errors import PrivacyWarning, RunError
+from datalens.privacy.dataset_budget import DatasetBudget
+from datalens.privacy.ledger import Ledger
+from datalens.randomness import Streams
+from datalens.teachers.partition import Partition
+from datalens.training.agreement import check_class_order, check_header, check_heads
+from datalens.training.assembly import draw_run
+from datalens.training.changes import split_performance
+from datalens.training.config import Config, Performance
+from datalens.training.devices import require_device
+from datalens.training.facts import PublicFacts, read_facts
+from datalens.training.files import sweep, write_json
+from datalens.training.plan import score_mechanism
+from datalens.training.private_files import (
+    Secrets,
+    fingerprint,
+    load_partition,
+    require_private,
+    save_partition,
+)
+from datalens.training.repeats import refuse_groups
+from datalens.training.run_folder import RunFolder
+from datalens.training.shared_budget import close_shared_budget, open_charged_budget
+from datalens.training.terms import ledger_header
+from datalens.training.tuned import refuse_tuned
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run whose ledger and folder this process holds. Private.
+
+    Attributes:
+        facts: what everybody may know.
+        partition: the slots of the records.
+        private: private random streams.
+        ledger: open for charging.
+        folder: None for a run in memory.
+        shared: the data set's budget, open, if the run is charged to one.
+        changed_performance: performance settings of this stretch; None for the run's own.
+        changes: other settings that are to change, by name.
+    """
+
+    facts: PublicFacts
+    partition: Partition
+    private: Streams
+    ledger: Ledger
+    folder: RunFolder | None = None
+    shared: DatasetBudget | None = None
+    changed_performance: Performance | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def performance(self) -> Performance:
+        """Performance settings of this stretch of the run."""
+        return self.changed_performance or self.facts.config.performance
+
+    @property
+    def run_id(self) -> str:
+        """The run's name in ledgers; empty where it has none."""
+        return str(self.ledger.header.get("run_id", ""))
+
+    def close(self) -> None:
+        """Give the ledgers back."""
+        self.ledger.close()
+        if self.shared is not None:
+            close_shared_budget(self.shared)
+
+
+def open_new(
+    config: Config,
+    data: LabelledImages,
+    root: Path | None,
+    shared: DatasetBudget | None,
+    *,
+    signal_matters: bool = True,
+) -> OpenRun:
+    """Decide all that a new run needs; with ``root`` write it into a new folder, or leave nothing there.
+
+    Raises:
+        DataLensError: settings or data that do not fit.
+
+    Warns:
+        PrivacyWarning: a delta at which releasing a whole record would be allowed.
+    """
+    refuse_groups(data)
+    require_device(config.performance.device)
+    facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
+    for doubt in doubts:
+        warnings.warn(doubt, PrivacyWarning, stacklevel=4)
+    header = ledger_header(facts, plan, partition, secrets.token_hex(16))
+    if shared is not None:
+        score = score_mechanism(config)
+        shared.require(plan.event, plan.num_steps, *([] if score is None else [score.event(1)]))
+        header["dataset_budget"] = shared.to_json()
+    if root is None:
+        return OpenRun(facts, partition, private, Ledger.in_memory(header), shared=shared)
+    folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
+    try:
+        shared_path = None if shared is None else shared.path.absolute()
+        Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
+        save_partition(folder.partition, partition)
+        ledger = Ledger.create(folder.ledger, header)
+        try:
+            write_json(folder.config, facts.to_json())
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        folder.discard()
+        raise
+    return OpenRun(facts, partition, private, ledger, folder, shared)
+
+
+def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> OpenRun:
+    """Read what an interrupted run is made from, and check that it agrees with itself and the data.
+
+    Raises:
+        DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
+    """
+    folder = RunFolder.open(root)
+    facts = read_facts(folder)
+    refuse_tuned(folder, "go on")
+    require_private(folder)
+    performance, changes = split_performance(facts.config, changes)
+    require_device(performance.device)
+    kept = Secrets.read(folder.secrets)
+    check_class_order(data.classes, facts, root)
+    if kept.fingerprint != fingerprint(data):
+        raise RunError(f"{root}: these are not the data of this run; resume with the same data")
+    partition = load_partition(folder.partition)
+    shared: DatasetBudget | None = None
+    ledger = Ledger.open(folder.ledger)
+    try:
+        sweep([folder.release, folder.private, folder.checkpoints])
+        check_header(ledger, facts, partition)
+        check_heads(ledger, folder)
+        if kept.budget_file is not None:
+            shared = open_charged_budget(kept.budget_file, ledger)
+        elif ledger.header.get("dataset_budget") is not None:
+            raise RunError(f"{folder.secrets}: does not name the data set's budget; restore the file")
+    except BaseException:
+        ledger.close()
+        raise
+    return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes)
