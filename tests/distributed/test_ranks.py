@@ -185,9 +185,6 @@ def test_an_environment_that_makes_no_sense_is_refused(monkeypatch: pytest.Monke
         monkeypatch.setenv(name, value)
     with pytest.raises(RunError, match="rank 2 of 2: is none"):
         Place.from_environment()
-    monkeypatch.setenv("RANK", "first")
-    with pytest.raises(RunError, match="start with torchrun"):
-        Place.from_environment()
 
 
 def test_a_single_process_imports_nothing_for_it() -> None:

@@ -26,9 +26,13 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(hours=1)
 """How long a rank waits for one that is alive but says nothing. One that has ended is noticed at once."""
 
+TIME_TO_MEET = timedelta(minutes=5)
+"""How long ranks look for each other when they start, which they all do at once and before they read any data."""
+
 NOTHING_TO_DO = {"do": "end", "stopped": False}
 """What the first rank tells the others where a run is finished already."""
 
+LAST_PORT = 2**16 - 1
 RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -53,20 +57,26 @@ class Place:
 
     @classmethod
     def from_environment(cls) -> Place:
-        """What ``torchrun`` says of this process; alone where nothing was said.
+        """What ``torchrun`` says of this process; alone where it says nothing of a world.
 
         Raises:
-            RunError: what was said makes no sense.
+            RunError: what was said makes no sense, or is not all that several processes need: one of them must
+                never take itself for the only one.
         """
-        if any(name not in os.environ for name in _NEEDED):
+        world_size = _number("WORLD_SIZE", 1)
+        missing = [name for name in _NEEDED if not os.environ.get(name)]
+        if missing and world_size == 1:
             return cls()
-        try:
-            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-            local_rank = int(os.environ.get("LOCAL_RANK", rank))
-            local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-            restarts = int(os.environ.get(RESTARTS, 0))
-        except ValueError as error:
-            raise RunError(f"the environment's RANK, WORLD_SIZE...: {error}; start with torchrun") from None
+        if missing:
+            raise RunError(
+                f"WORLD_SIZE is {world_size}, but the environment has no {' and no '.join(missing)}; start with "
+                "torchrun, or unset WORLD_SIZE for a single process"
+            )
+        rank, port = _number("RANK"), _number("MASTER_PORT")
+        local_rank, local_size = _number("LOCAL_RANK", rank), _number("LOCAL_WORLD_SIZE", world_size)
+        restarts = _number(RESTARTS, 0)
+        if not 0 <= port <= LAST_PORT:
+            raise RunError(f"MASTER_PORT is {port}: must be from 0 to {LAST_PORT}; start with torchrun")
         if not (0 <= rank < world_size and 0 <= local_rank < local_size <= world_size):
             raise RunError(f"rank {rank} of {world_size}: is none; start the processes with torchrun")
         return cls(rank, world_size, local_rank, local_size, restarts)
@@ -120,7 +130,7 @@ class Ranks:
             torch.cuda.set_device(place.local_rank)
         ranks = cls(place, frozenset({"cpu", "cuda"} if has_nccl else {"cpu"}))
         with ranks._explained():
-            store, rank, world_size = next(rendezvous("env://", timeout=patience))
+            store, rank, world_size = next(rendezvous("env://", timeout=min(patience, TIME_TO_MEET)))
             dist.init_process_group(
                 "cpu:gloo,cuda:nccl" if has_nccl else "gloo",
                 # torchrun may keep its store when it starts processes again: addresses of dead ones are in it
@@ -266,6 +276,21 @@ class Ranks:
                 f"another process of this run than rank {self.rank} of {self.world_size} has ended or cannot be "
                 f"reached ({reason:.60}); what was released is kept: see what that one says, then resume"
             ) from None
+
+
+def _number(name: str, otherwise: int | None = None) -> int:
+    """A whole number of the environment.
+
+    Raises:
+        RunError: it is none.
+    """
+    text = os.environ.get(name)
+    if text is None and otherwise is not None:
+        return otherwise
+    try:
+        return int(text or "")
+    except ValueError:
+        raise RunError(f"{name} is {text!r:.40}: must be a whole number; start with torchrun") from None
 
 
 def _as_tensor(content: bytes) -> torch.Tensor:

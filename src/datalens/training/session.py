@@ -130,7 +130,7 @@ class Session:
         self.plan = plan_in_force(facts, ledger, self.budget.authorisation)
         self._next_step = next_step(ledger.lines)
         self.student = Student(facts.student_plan, facts.streams, self._ranks.device(self.performance.device))
-        announce(self._ranks, self.performance)
+        announce(self._ranks, self.performance, ledger.head)
         self.teachers = make_teachers(
             facts,
             data,
@@ -195,12 +195,14 @@ class Session:
             return cls(facts, data, partition, private, Ledger.in_memory(header), None, budget_file)
         folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
         try:
-            shared_path = None if budget_file is None else budget_file.path.absolute()
-            Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
-            save_partition(folder.partition, partition)
-            ledger = Ledger.create(folder.ledger, header)
+            ledger = Ledger.create(
+                folder.ledger, header
+            )  # first, so that its lock says that the folder is in use
             try:
-                write_json(folder.config, facts.to_json())
+                shared_path = None if budget_file is None else budget_file.path.absolute()
+                Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
+                save_partition(folder.partition, partition)
+                write_json(folder.config, facts.to_json())  # last: without settings no run has begun
                 session = cls(facts, data, partition, private, ledger, folder, budget_file, ranks=ranks)
             except BaseException:
                 ledger.close()
