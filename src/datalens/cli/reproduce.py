@@ -54,8 +54,9 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
 
     output = Output(options["json_target"], quiet=options["quiet"])
     tables, figures = _asked(names, only_list=options["only_list"])
+    wanted = _wanted(options["data_sets"])
     store = ResultsStore(Path(options["store"]), read_only=options["draw"])
-    rows = [row for table in tables for row in table.rows if _wanted(row.cell.data_set, options["data_sets"])]
+    rows = [row for table in tables for row in table.rows if row.cell.data_set in wanted]
     work = work_of(rows, store, num_seeds=options["seeds"])
     if options["only_list"]:
         listed = [*((t.name, t.title) for t in tables), *((name, FIGURES[name][0]) for name in figures)]
@@ -107,16 +108,15 @@ def _asked(names: tuple[str, ...], *, only_list: bool) -> tuple[list[Table], lis
     return [TABLES[name]() for name in chosen if name in TABLES], [name for name in chosen if name in FIGURES]
 
 
-def _wanted(data_set: str, asked: str | None) -> bool:
+def _wanted(asked: str | None) -> tuple[str, ...]:
+    """The data sets asked for, whatever is to be drawn from them."""
     from datalens.experiments.cells import DATA_SETS
 
-    if asked is None:
-        return True
-    names = asked.split(",")
+    names = tuple(DATA_SETS) if asked is None else tuple(asked.split(","))
     for name in names:
         if name not in DATA_SETS:
             raise ConfigError(f"--data-set {name!r} is unknown; known: {', '.join(DATA_SETS)}")
-    return data_set in names
+    return names
 
 
 def make_folder(folder: Path) -> None:
