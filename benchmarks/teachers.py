@@ -18,6 +18,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +43,17 @@ def some_records(data: LabelledImages, count: int) -> LabelledImages:
 
 
 def asking(
-    config: Config, data: LabelledImages, count: int, shard_size: int, disk: Path | None = None
+    config: Config,
+    data: LabelledImages,
+    count: int,
+    shard_size: int,
+    stack: ExitStack,
+    disk: Path | None = None,
 ) -> Callable[[], object]:
-    """A function that has ``count`` teachers take one generator step: training and votes; states on ``disk``."""
+    """A function that has ``count`` teachers take one generator step: training and votes.
+
+    Their states are on ``disk``, if that is given, and are let go with ``stack``.
+    """
     config = config.replace(
         voting__num_teachers=count, voting__shard_size=shard_size, privacy__insecure_seed=0
     )
@@ -54,6 +63,7 @@ def asking(
     if disk is not None:
         performance = performance.model_copy(update={"teacher_store": StoreKind.DISK, "teacher_memory": 0.0})
     teachers, voting = make_teachers(facts, records, partition, private, performance, disk), config.voting
+    stack.callback(teachers.close)
     rng = torch.Generator().manual_seed(0)
     fakes = Fakes(
         torch.rand(voting.batch_size, *data.image_shape, generator=rng),
@@ -82,11 +92,11 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
     data = load(given.source, split="train")
     sizes = bytes_a_teacher(config, data.image_shape, given.shard_size)
     works, resident = {}, {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         asked = [(str(count), count, None) for count in counts]
         asked += [(f"{count} on disk", count, Path(folder)) for count in given.disk]
         for name, count, disk in asked:
-            works[name] = asking(config, data, count, given.shard_size, disk)
+            works[name] = asking(config, data, count, given.shard_size, stack, disk)
             works[name]()
             resident[name] = peak_resident_mib()
         milliseconds: dict[str, list[float]] = {name: [] for name in works}

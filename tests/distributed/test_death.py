@@ -173,7 +173,13 @@ def test_only_a_restart_with_the_same_settings_goes_on(tmp_path: Path, words: li
     assert is_restarted(root, words[1], options, 1)
     assert not is_restarted(root, words[1], options, 0)
     assert not is_restarted(root, words[1], {**options, "num_steps": 3}, 1)
+    assert not is_restarted(root, words[1], {**options, "budget_file": "other.json"}, 1)
     assert not is_restarted(tmp_path / "other", words[1], options, 1)
+    half = RunFolder.create(tmp_path / "half", publishable=False)
+    assert not is_restarted(half.root, words[1], options, 0)
+    assert half.root.exists()
+    assert not is_restarted(half.root, words[1], options, 1)
+    assert not half.root.exists()
     resumed = as_resumed(root, options)
     assert (resumed["resume"], resumed["out"], resumed["num_steps"], resumed["classes"]) == (
         str(root),

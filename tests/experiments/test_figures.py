@@ -136,3 +136,16 @@ def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str], tmp_pat
     said = capsys.readouterr().out
     assert all(name in said for name in figures.FIGURES)
     assert Study("q-growth").key != Study("clip").key
+
+
+@pytest.mark.parametrize("asked", ["nope", "mnist,nope", "mnist, shapes"])
+def test_an_unknown_data_set_is_refused_for_figures_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str
+) -> None:
+    store = tmp_path / "results.jsonl"
+    assert (
+        main(["reproduce", next(iter(figures.FIGURES)), "--draw", "--store", str(store), "--data-set", asked])
+        == 2
+    )
+    assert "is unknown; known: mnist" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from datalens.cli.problems import MISTAKE, explain
-from datalens.distributed.ranks import Place
+from datalens.distributed.place import Place
 from datalens.errors import RunError
 from datalens.version import __version__
 

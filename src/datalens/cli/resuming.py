@@ -31,17 +31,25 @@ def require_resumable(run: Path, options: dict[str, Any]) -> None:
 def is_restarted(run: Path, source: str, options: dict[str, Any], restarts: int) -> bool:
     """Whether a command that begins a run has begun it before it died, and its starter started it again.
 
-    ``torchrun --max-restarts`` repeats the very same command. Only then, and only where the settings are those
-    of the run in the folder, is ``--out`` the run to go on with.
+    ``torchrun --max-restarts`` repeats the very same command. Only then, and only where settings and the data
+    set's budget are those of the run in the folder, is ``--out`` the run to go on with. A folder where nothing
+    had begun yet is removed, for the command to begin again.
     """
     from datalens.cli.settings import build_config
     from datalens.training.facts import read_facts
+    from datalens.training.private_files import Secrets
     from datalens.training.run_folder import RunFolder
+    from datalens.training.unbegun import clear_unbegun
 
-    if restarts == 0 or options["resume"] is not None or not RunFolder.holds_run(run):
+    if restarts == 0 or options["resume"] is not None:
+        return False
+    if not RunFolder.holds_run(run):
+        clear_unbegun(run)
         return False
     config = build_config(options["recipe"], options["config_file"], options, source)
-    return read_facts(RunFolder.open(run)).config == config
+    folder, budget_file = RunFolder.open(run), options["budget_file"]
+    charged_to = None if budget_file is None else Path(budget_file).absolute()
+    return read_facts(folder).config == config and Secrets.read(folder.secrets).budget_file == charged_to
 
 
 def as_resumed(run: Path, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,12 @@ Nothing is pickled: numbers travel as tensors, words as JSON.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from datalens.distributed.place import Place
 from datalens.errors import RunError
 
 if TYPE_CHECKING:
@@ -26,52 +25,11 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(hours=1)
 """How long a rank waits for one that is alive but says nothing. One that has ended is noticed at once."""
 
+TIME_TO_MEET = timedelta(minutes=5)
+"""How long ranks look for each other when they start, which they all do at once and before they read any data."""
+
 NOTHING_TO_DO = {"do": "end", "stopped": False}
 """What the first rank tells the others where a run is finished already."""
-
-RESTARTS = "TORCHELASTIC_RESTART_COUNT"
-_NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Which of how many processes this one is, as its starter says.
-
-    Attributes:
-        rank: from 0, which leads.
-        world_size: processes in all.
-        local_rank: from 0, on this machine.
-        local_size: processes on this machine.
-        restarts: how often the starter has started them again.
-    """
-
-    rank: int = 0
-    world_size: int = 1
-    local_rank: int = 0
-    local_size: int = 1
-    restarts: int = 0
-
-    @classmethod
-    def from_environment(cls) -> Place:
-        """What ``torchrun`` says of this process; alone where nothing was said.
-
-        Raises:
-            RunError: what was said makes no sense.
-        """
-        if any(name not in os.environ for name in _NEEDED):
-            return cls()
-        try:
-            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-            local_rank = int(os.environ.get("LOCAL_RANK", rank))
-            local_size = int(os.environ.get("LOCAL_WORLD_SIZE", world_size))
-            restarts, port = int(os.environ.get(RESTARTS, 0)), int(os.environ["MASTER_PORT"])
-        except ValueError as error:
-            raise RunError(f"the environment's RANK, WORLD_SIZE...: {error}; start with torchrun") from None
-        if not (0 <= rank < world_size and 0 <= local_rank < local_size <= world_size):
-            raise RunError(f"rank {rank} of {world_size}: is none; start the processes with torchrun")
-        if not 0 <= port < 2**16:
-            raise RunError(f"MASTER_PORT {port}: must be below 65536; start the processes with torchrun")
-        return cls(rank, world_size, local_rank, local_size, restarts)
 
 
 class Ranks:
@@ -122,7 +80,7 @@ class Ranks:
             torch.cuda.set_device(place.local_rank)
         ranks = cls(place, frozenset({"cpu", "cuda"} if has_nccl else {"cpu"}))
         with ranks._explained():
-            store, rank, world_size = next(rendezvous("env://", timeout=patience))
+            store, rank, world_size = next(rendezvous("env://", timeout=min(patience, TIME_TO_MEET)))
             dist.init_process_group(
                 "cpu:gloo,cuda:nccl" if has_nccl else "gloo",
                 # torchrun may keep its store when it starts processes again: addresses of dead ones are in it

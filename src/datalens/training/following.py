@@ -8,6 +8,7 @@ from pathlib import Path
 from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
 from datalens.errors import RunError
+from datalens.privacy.ledger import Head, Ledger
 from datalens.training.assembly import make_teachers
 from datalens.training.config import Config, Performance
 from datalens.training.facts import read_facts
@@ -15,9 +16,15 @@ from datalens.training.private_files import Secrets, fingerprint, load_partition
 from datalens.training.run_folder import RunFolder
 
 
-def announce(ranks: Ranks, performance: Performance) -> None:
-    """Say that the run's folder is ready, to the others who wait in :func:`follow`; for the first rank."""
-    ranks.tell({"do": "open", "performance": performance.model_dump(mode="json")})
+def announce(ranks: Ranks, performance: Performance, head: Head) -> None:
+    """Say that the run's folder is ready, to the others who wait in :func:`follow`; for the first rank.
+
+    Args:
+        ranks: of the run.
+        performance: settings of this stretch of it.
+        head: its ledger's, which no other run has.
+    """
+    ranks.tell({"do": "open", "performance": performance.model_dump(mode="json"), "head": head[1]})
 
 
 def follow(root: Path, data: LabelledImages, ranks: Ranks, stop: Callable[[], bool]) -> bool:
@@ -33,10 +40,10 @@ def follow(root: Path, data: LabelledImages, ranks: Ranks, stop: Callable[[], bo
         Whether the run was stopped early. All that it shares is in the folder then.
 
     Raises:
-        DataLensError: the first rank has ended, the folder cannot be read, or the data are others.
+        DataLensError: the first rank has ended, the folder cannot be read, or run or data are others.
     """
     match ranks.hear():
-        case {"do": "open", "performance": {**settings}}:
+        case {"do": "open", "performance": {**settings}, "head": str(head)}:
             performance = Config().replace(performance=settings).performance
         case {"do": "end"}:
             return False
@@ -45,6 +52,11 @@ def follow(root: Path, data: LabelledImages, ranks: Ranks, stop: Callable[[], bo
     folder = RunFolder.open(root)
     facts = read_facts(folder)
     require_private(folder)
+    if Ledger.read(folder.ledger).head[1] != head:  # its slot map would give a record to two teachers
+        raise RunError(
+            f"{root}: rank {ranks.rank} sees another run there than the first rank; give all ranks one folder, on a "
+            "file system that they share"
+        )
     kept = Secrets.read(folder.secrets)
     if kept.fingerprint != fingerprint(data):
         raise RunError(f"rank {ranks.rank} reads other data than the first rank; give all ranks the same")

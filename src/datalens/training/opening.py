@@ -108,12 +108,12 @@ def open_new(
         return OpenRun(facts, partition, private, Ledger.in_memory(header), shared=shared)
     folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
     try:
-        shared_path = None if shared is None else shared.path.absolute()
-        Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
-        save_partition(folder.partition, partition)
-        ledger = Ledger.create(folder.ledger, header)
+        ledger = Ledger.create(folder.ledger, header)  # first: its lock says that the folder is in use
         try:
-            write_json(folder.config, facts.to_json())
+            shared_path = None if shared is None else shared.path.absolute()
+            Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
+            save_partition(folder.partition, partition)
+            write_json(folder.config, facts.to_json())  # last: without settings no run has begun
         except BaseException:
             ledger.close()
             raise

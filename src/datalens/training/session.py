@@ -89,7 +89,7 @@ class Session:
         self._next_step = next_step(run.ledger.lines)
         self.student = Student(facts.student_plan, facts.streams, ranks.device(self.performance.device))
         config, noise = terms_in_force(run.ledger).config(facts.config), noise_for_step(facts.config)
-        announce(ranks, self.performance)
+        announce(ranks, self.performance, run.ledger.head)
         folder = None if run.folder is None else run.folder.private
         self.teachers = make_teachers(
             facts, data, run.partition, run.private, self.performance, folder, ranks
