@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measuring import machine, peak_resident_mib, spread
+from measuring import explained, machine, peak_resident_mib, spread
 
 from datalens import DataLens, recipes
 from datalens.data import load
@@ -116,4 +116,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from datalens.cli.problems import MISTAKE, explain
 from datalens.training.release import environment
 
 
@@ -24,6 +25,18 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     {'least': 1.0, 'median': 2.0, 'largest': 3.0}
     """
     return {"least": min(values), "median": statistics.median(values), "largest": max(values)}
+
+
+def explained(main: Callable[[], int]) -> int:
+    """The program's exit status; a mistake of its user is one line and status 2, as on the command line."""
+    try:
+        return main()
+    except Exception as error:
+        line = explain(error)
+        if line is None:
+            raise
+        sys.stderr.write(f"error: {line}\n")
+        return MISTAKE
 
 
 def seconds_of(work: Callable[[], object], device: torch.device) -> float:

@@ -32,7 +32,7 @@ import json
 import sys
 
 import torch
-from measuring import machine, seconds_of, spread
+from measuring import explained, machine, seconds_of, spread
 
 from datalens.compression.topk_sign import topk_sign
 from datalens.models.patches import KERNEL
@@ -148,4 +148,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import machine, peak_resident_mib, seconds_of, spread
+from measuring import explained, machine, peak_resident_mib, seconds_of, spread
 
 from datalens import recipes
 from datalens.cli.targets import write_folder, write_npz
@@ -190,4 +190,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import machine
+from measuring import explained, machine
 
 from datalens import recipes
 from datalens.data import load
@@ -148,4 +148,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

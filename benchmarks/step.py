@@ -16,7 +16,7 @@ import sys
 import time
 
 import numpy as np
-from measuring import machine, peak_resident_mib, spread
+from measuring import explained, machine, peak_resident_mib, spread
 
 from datalens import recipes
 from datalens.data import load
@@ -83,4 +83,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import torch
-from measuring import machine, seconds_of, spread
+from measuring import explained, machine, seconds_of, spread
 
 from datalens import recipes
 from datalens.data import load
@@ -92,4 +92,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import machine, peak_resident_mib, seconds_of, spread
+from measuring import explained, machine, peak_resident_mib, seconds_of, spread
 
 from datalens import recipes
 from datalens.data import load
@@ -150,4 +150,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(explained(main))

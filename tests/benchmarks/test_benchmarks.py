@@ -114,6 +114,17 @@ def test_a_long_training_goes_on_where_it_was(run, tmp_path: Path) -> None:
     assert 0 <= second["last_accuracy"] <= 1
 
 
+def test_a_mistake_is_one_line_and_a_defect_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    explained = program("benchmarks/measuring.py", monkeypatch).explained
+    step = program("benchmarks/step.py", monkeypatch)
+    assert explained(lambda: step.main(["nowhere"])) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(ZeroDivisionError):
+        explained(lambda: 1 // 0)
+
+
 def test_two_ranks_against_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """Its processes are its own, so that only the file descriptors hear what they print."""
     words = ["shapes", "--recipe", "shapes-quick", "--num-teachers", "80", "--steps", "1"]

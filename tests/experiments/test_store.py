@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from datalens.cli.main import main
 from datalens.errors import RunError
 from datalens.experiments.cells import Cell
 from datalens.experiments.store import ResultsStore
@@ -60,6 +61,26 @@ def test_another_kind_of_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> N
     with pytest.raises(RunError, match="is not a results store"):
         ResultsStore(path)
     assert path.read_text() == "my notes\nmore\n"
+
+
+def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    store = ResultsStore(tmp_path / "file" / "results.jsonl")
+    with pytest.raises(RunError, match="cannot be written"):
+        store.require_writable()
+    assert main(["reproduce", "table1", "--store", str(store.path)]) == 2
+    assert "give another --store" in capsys.readouterr().err
+
+
+def test_a_damaged_line_is_run_again_and_costs_no_other(tmp_path: Path) -> None:
+    store = ResultsStore(tmp_path / "results.jsonl")
+    for name in ("cnn-10", "is-10", "fid-10"):
+        store.add(CELL, {name: SCORE}, {})
+    lines = store.path.read_bytes().splitlines(keepends=True)
+    store.path.write_bytes(lines[0] + lines[1][:20] + b"\n" + lines[2])
+    assert ResultsStore(store.path).missing(CELL, ["cnn-10", "is-10", "fid-10"]) == ["is-10"]
 
 
 def test_a_number_that_is_none_never_reaches_the_file(tmp_path: Path) -> None:

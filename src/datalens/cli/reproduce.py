@@ -87,6 +87,7 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     out = Path(options["out"] or store.path.parent)
     absent: list[str] = []
     if not options["draw"]:
+        store.require_writable()
         until = None if options["minutes"] is None else time.monotonic() + 60 * options["minutes"]
         absent = run(
             work,

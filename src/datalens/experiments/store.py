@@ -37,8 +37,10 @@ class ResultsStore:
         path: the file; made at the first result.
         read_only: nothing is to be added.
 
+    A damaged line is passed over, so that what it held is run again.
+
     Raises:
-        RunError: it cannot be read, or a line before its last is damaged.
+        RunError: it cannot be read, or its first line is no result.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -86,6 +88,20 @@ class ResultsStore:
         append_line(self.path, line if self._ends_whole else "\n" + line)
         self._ends_whole = True
         self._take(json.loads(line))
+
+    def require_writable(self) -> None:
+        """Refuse a file that cannot be added to, before anything is run for it; it is made if it is not there.
+
+        Raises:
+            RunError: why.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.open("ab").close()
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: cannot be written ({error.strerror}); give another --store"
+            ) from None
 
     def _read(self, line: bytes, number: int, *, last: bool) -> None:
         try:
