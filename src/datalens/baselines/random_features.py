@@ -67,6 +67,10 @@ class RandomFeatures:
             )
         return cls(turns_MD)
 
+    def to(self, device: torch.device) -> RandomFeatures:
+        """The same features, computed there."""
+        return RandomFeatures(self.turns_MD.to(device))
+
     @property
     def num_features(self) -> int:
         """2M."""

@@ -42,7 +42,9 @@ class Grid:
     Guarantee:
         Every vector that :meth:`put` gives has an L2 norm of at most ``units``. The last thing it does is to compare
         the whole numbers' squared sum with ``units ** 2`` in whole numbers, and to shrink, so this holds whatever
-        floating point did before. What a vector becomes depends on that vector only.
+        floating point did before. What a vector of length ``norm_bound`` or less becomes depends on that vector only;
+        a longer one is cut by a length that floating point sums, whose last bit may depend on how many rows are put
+        at once, so always put equally many.
 
     Raises:
         ConfigError: a bound that is not positive, or too few units for so many coordinates.
@@ -83,7 +85,9 @@ class Grid:
         """
         rows = vectors_RD.to(torch.float64)
         length_R1 = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-        too_long_R1 = length_R1 > self.norm_bound * (1 + 1e-9)  # a length of exactly R must not depend on its last bit
+        too_long_R1 = length_R1 > self.norm_bound * (
+            1 + 1e-9
+        )  # a length of exactly R must not depend on its last bit
         factor_R1 = torch.where(too_long_R1, self.norm_bound / length_R1, 1.0) * self.scale
         usable_R1 = torch.isfinite(length_R1)
         grid_RD = torch.where(usable_R1, rows * factor_R1, 0.0).round_()
