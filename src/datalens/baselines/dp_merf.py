@@ -1,4 +1,4 @@
-"""DP-MERF: release one noisy mean embedding of images and labels, then fit a generator to it for as long as one likes.
+"""DP-MERF: release one noisy mean embedding of images and labels, then fit a generator to it at leisure.
 
 The joint feature of a record is its image's random Fourier features, in the row of its class: a vector of length 1.
 The *sum* of these is released once. What one record moves is then 1 (2 where it is replaced) whatever the number of
