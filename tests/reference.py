@@ -216,3 +216,36 @@ def teacher_states(ensemble: TeacherEnsemble) -> dict[str, torch.Tensor]:
     """A copy of all teachers' states, stacked."""
     parts = [part.tensors for part in ensemble.parts()]
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def grid_loop(rows, norm_bound, units, dim):
+    """Real vectors on a grid of whole numbers, one coordinate at a time, lengths bounded in whole numbers."""
+    import math
+
+    scale = math.sqrt(units**2 - dim / 12 - 3 * units) / norm_bound
+    out = []
+    for row in rows:
+        length = math.sqrt(math.fsum(float(value) ** 2 for value in row))
+        if not math.isfinite(length):
+            out.append([0] * len(row))
+            continue
+        factor = scale * min(1.0, norm_bound / length) if length else scale
+        whole = [round(float(value) * factor) for value in row]
+        while sum(value**2 for value in whole) > units**2:
+            shrink = min(units / math.sqrt(sum(value**2 for value in whole)), 1 - 2**-20)
+            whole = [math.trunc(value * shrink) for value in whole]
+        out.append(whole)
+    return out
+
+
+def merf_distance_loop(features, row, weight):
+    """|row - weight * mean feature|^2 without the pairs of an image with itself and without |row|^2."""
+    count = len(features)
+    match = sum(sum(a * b for a, b in zip(row, phi, strict=True)) for phi in features) / count
+    pairs = [
+        sum(a * b for a, b in zip(features[i], features[j], strict=True))
+        for i in range(count)
+        for j in range(count)
+        if i != j
+    ]
+    return weight**2 * sum(pairs) / len(pairs) - 2 * weight * match
