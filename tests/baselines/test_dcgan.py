@@ -6,26 +6,25 @@ import pytest
 import torch
 from baseline_scene import context_for, same_state, shapes, size_of
 
-from datalens.baselines.dcgan import DcganSettings, plan
-from datalens.baselines.networks import Network
+from datalens.baselines.dcgan import DcganSettings
 from datalens.errors import CheckpointError, ConfigError
 from datalens.training.config import Privacy
 
-SMALL = Network(latent_dim=4, hidden_units=32, channels=8)
+SMALL = {"latent_dim": 4, "hidden_units": 32, "channels": 8}
 OPEN = Privacy(noise="none")
 
 
 def begin(steps: int = 3):
     records = shapes()
-    settings = DcganSettings(num_steps=steps, batch_size=16, critic_channels=4, learning_rate=1e-3)
-    method = plan(settings, SMALL, OPEN, size_of(records))
+    settings = DcganSettings(num_steps=steps, batch_size=16, critic_channels=4, learning_rate=1e-3, **SMALL)
+    method = settings.plan(OPEN, size_of(records))
     assert method.planned() == () and method.num_steps == steps
     return method.begin(context_for(records, OPEN, ()))
 
 
 def test_it_is_refused_where_privacy_is_asked_for() -> None:
     with pytest.raises(ConfigError, match="'dc-gan' has no privacy: say so with --noise none"):
-        plan(DcganSettings(), SMALL, Privacy(), size_of(shapes()))
+        DcganSettings().plan(Privacy(), size_of(shapes()))
 
 
 def test_both_networks_learn_and_the_images_are_images() -> None:

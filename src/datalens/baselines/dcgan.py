@@ -6,7 +6,6 @@ everything that is written says so.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,18 +15,18 @@ from torch import Tensor, optim
 from torch.nn import functional
 
 from datalens.baselines.method import Context, Planned, PublicSize
-from datalens.baselines.networks import Network
+from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.state import pack, unpack
 from datalens.errors import ConfigError
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
-from datalens.training.config import Count, Positive, Privacy, Section, Width
+from datalens.student.latent import LatentSpace
+from datalens.training.config import Count, Positive, Privacy, Width
 
-NAME = "dc-gan"
 BETAS = (0.5, 0.999)
 
 
-class DcganSettings(Section):
+class DcganSettings(GeneratorSettings):
     """How the two networks learn.
 
     Attributes:
@@ -42,19 +41,41 @@ class DcganSettings(Section):
     learning_rate: Positive = 2e-4
     critic_channels: Width = 32
 
+    def plan(self, privacy: Privacy, size: PublicSize) -> Dcgan:
+        """The method, where no privacy is asked for.
+
+        Raises:
+            ConfigError: noise is asked for, which this method cannot give.
+        """
+        if privacy.is_private:
+            raise ConfigError(
+                f"method {Dcgan.name!r} has no privacy: say so with --noise none, or choose another method"
+            )
+        return Dcgan(self, size)
+
 
 @dataclass(frozen=True)
 class Dcgan:
-    """DC-GAN with its settings; plans no release."""
+    """DC-GAN with its settings; plans no release.
 
-    name: ClassVar[str] = NAME
+    Attributes:
+        settings: as given.
+        size: of the data.
+    """
+
+    name: ClassVar[str] = "dc-gan"
     settings: DcganSettings
-    network: Network
+    size: PublicSize
 
     @property
     def num_steps(self) -> int:
         """Steps of a whole training."""
         return self.settings.num_steps
+
+    @property
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+        return self.settings.latent(self.size)
 
     def planned(self) -> tuple[Planned, ...]:
         """None: there is no guarantee."""
@@ -65,27 +86,15 @@ class Dcgan:
         return DcganLearner(self, context)
 
 
-def plan(settings: DcganSettings, network: Network, privacy: Privacy, size: PublicSize) -> Dcgan:
-    """The method, where no privacy is asked for.
-
-    Raises:
-        ConfigError: noise is asked for, which this method cannot give.
-    """
-    if privacy.is_private:
-        raise ConfigError(
-            f"method {NAME!r} has no privacy: say so with --noise none, or choose another method"
-        )
-    return Dcgan(settings, network)
-
-
 class DcganLearner:
     """Generator and discriminator in training on the records themselves. Private."""
 
     def __init__(self, method: Dcgan, context: Context) -> None:
-        self._settings, self._context = method.settings, context
-        size, device = context.size, context.device
-        self._latent = method.network.latent(size.num_classes)
-        self._generator = method.network.generator(size, context.public.torch("generator")).to(device)
+        self._settings, self._context, self._latent = method.settings, context, method.latent
+        size, device = method.size, context.device
+        self._generator = method.settings.generator(size, context.public.torch("generator-weights")).to(
+            device
+        )
         self._critic = ConditionalDiscriminator(
             size.image_shape, size.num_classes, method.settings.critic_channels
         )
@@ -135,5 +144,5 @@ class DcganLearner:
         unpack(state, self._networks, self._optimizers)
 
     def generator(self) -> FinishedGenerator:
-        """The generator as it is, with batch norm's running statistics: not private."""
-        return copy.deepcopy(self._generator).eval().requires_grad_(False)
+        """The generator as it is: not private."""
+        return settled(self._generator, self._latent, self._context.public.torch("settling"))

@@ -22,26 +22,25 @@ from pydantic import Field
 from torch import Tensor
 
 from datalens.baselines.method import Context, Planned, PublicSize
-from datalens.baselines.packing import pack, unpack
+from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.random_features import RandomFeatures, public_length_scale
+from datalens.baselines.state import pack, unpack
 from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
-from datalens.models.finish import Finish, FinishedGenerator
-from datalens.models.generators import ConditionalGenerator
+from datalens.models.finish import FinishedGenerator
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
-from datalens.student.latent import LatentLaw, LatentSpace
-from datalens.training.config import Count, Fraction, Positive, Privacy, Section, Width
+from datalens.student.latent import LatentSpace
+from datalens.training.config import Count, Fraction, Positive, Privacy, Width
 from datalens.training.repeats import refuse_groups
 
 WHAT = "mean embedding"
-SETTLING_IMAGES = 4000
 _RECORDS_AT_ONCE = 256
 
 
-class MerfSettings(Section):
+class MerfSettings(GeneratorSettings):
     """DP-MERF's settings; all but the number of features is post-processing.
 
     Attributes:
@@ -52,9 +51,6 @@ class MerfSettings(Section):
         images_per_class: generated images of every class in a step.
         learning_rate: Adam's, at the first step.
         final_learning_rate: fraction of it left at the last step; the decay is linear.
-        latent_dim: Z; latents are normal.
-        hidden_units: width of the generator's dense layer.
-        channels: channels of its smallest map.
     """
 
     num_features: int = Field(default=10_000, ge=2, le=2**17, multiple_of=2)
@@ -126,7 +122,7 @@ class DPMerf:
     @property
     def latent(self) -> LatentSpace:
         """What the generator is fed."""
-        return LatentSpace(self.settings.latent_dim, self.size.num_classes, LatentLaw.NORMAL)
+        return self.settings.latent(self.size)
 
     @property
     def grid(self) -> Grid:
@@ -161,8 +157,7 @@ class MerfLearner:
         rng = context.public.torch("random-features")
         scale = settings.length_scale or public_length_scale(shape)
         self._features = RandomFeatures.draw(settings.num_features, shape, scale, rng).to(context.device)
-        self._generator = self._network()
-        self._generator.inner.init_weights(context.public.torch("generator-weights"))
+        self._generator = settings.generator(method.size, context.public.torch("generator-weights"))
         self._generator.to(context.device).train()
         self._adam = torch.optim.Adam(self._generator.parameters(), settings.learning_rate)
         self._embedding_YF: Tensor | None = None
@@ -185,7 +180,7 @@ class MerfLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Weights, moments and, once it is there, the released embedding, so that it is never released again."""
-        tensors = pack(self._generator, self._adam)
+        tensors = pack({"generator": self._generator}, {"generator": self._adam})
         if self._embedding_YF is not None:
             tensors["embedding"] = self._embedding_YF.clone()
         return tensors
@@ -203,18 +198,12 @@ class MerfLearner:
                 f"the embedding in the checkpoint has shape {tuple(embedding_YF.shape)}, this run's {expected}: "
                 "use the settings it was made with"
             )
-        unpack(state, self._generator, self._adam)
+        unpack(state, {"generator": self._generator}, {"generator": self._adam})
         self._embedding_YF = None if embedding_YF is None else embedding_YF.to(self._context.device)
 
     def generator(self) -> FinishedGenerator:
         """The generator, its batch-norm statistics settled on public latents."""
-        finished = self._network().to(self._context.device)
-        finished.load_state_dict(self._generator.state_dict())
-        latent, rng = self._method.latent, self._context.public.torch("settling")
-        latents_BZ = latent.latents(SETTLING_IMAGES, rng)[:, : latent.latent_dim].to(self._context.device)
-        labels_B = latent.labels(SETTLING_IMAGES, rng).to(self._context.device)
-        finished.inner.settle_statistics(latents_BZ, labels_B)
-        return finished.eval().requires_grad_(False)
+        return settled(self._generator, self._method.latent, self._context.public.torch("settling"))
 
     def _release(self, step: int) -> Tensor:
         """The noisy mean embedding, float32 [Y, 2M]; a public number of records divides it."""
@@ -224,13 +213,6 @@ class MerfLearner:
         sums_YF = embedding_sums(context.data, self._features, method.grid, method.size.num_classes)
         noisy_YF = mechanism.release(sums_YF, context.budget, {"step": step}).value
         return (noisy_YF / method.size.num_records).to(torch.float32)
-
-    def _network(self) -> FinishedGenerator:
-        settings, size = self._method.settings, self._method.size
-        inner = ConditionalGenerator(
-            settings.latent_dim, size.num_classes, size.image_shape, settings.hidden_units, settings.channels
-        )
-        return FinishedGenerator(inner, Finish())
 
     def _learning_rate(self, step: int) -> float:
         settings = self._method.settings

@@ -20,7 +20,7 @@ from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import Event
 from datalens.randomness import Streams
-from datalens.training.config import Privacy
+from datalens.student.latent import LatentSpace
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,14 @@ class Learner(Protocol):
 
 
 class Method(Protocol):
-    """A method with settings that fit a budget."""
+    """A method with settings that fit a budget; settings make one by ``plan(privacy, size)``."""
 
     name: ClassVar[str]
+
+    @property
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+        ...
 
     @property
     def num_steps(self) -> int:
@@ -119,10 +124,3 @@ class Method(Protocol):
     def begin(self, context: Context) -> Learner:
         """The learner before its first step."""
         ...
-
-
-Plan = Callable[[Privacy, PublicSize], Method]
-"""Settings solve for the noise that makes their releases cost at most ``privacy.epsilon``.
-
-Raises ConfigError where no noise does.
-"""

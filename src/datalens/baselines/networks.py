@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 
 from datalens.baselines.method import PublicSize
@@ -10,12 +12,14 @@ from datalens.models.generators import ConditionalGenerator
 from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.training.config import Section, Width
 
+SETTLING_IMAGES = 4000
 
-class Network(Section):
-    """The generator.
+
+class GeneratorSettings(Section):
+    """A method's settings; these are the generator's.
 
     Attributes:
-        latent_dim: Z.
+        latent_dim: Z; latents are normal.
         hidden_units: width of its dense layer.
         channels: channels of its smallest map.
     """
@@ -24,9 +28,9 @@ class Network(Section):
     hidden_units: Width = 1024
     channels: Width = 128
 
-    def latent(self, num_classes: int) -> LatentSpace:
-        """What it is fed."""
-        return LatentSpace(self.latent_dim, num_classes, LatentLaw.NORMAL)
+    def latent(self, size: PublicSize) -> LatentSpace:
+        """What the generator is fed."""
+        return LatentSpace(self.latent_dim, size.num_classes, LatentLaw.NORMAL)
 
     def generator(self, size: PublicSize, rng: torch.Generator | None = None) -> FinishedGenerator:
         """The network with weights drawn from ``rng``; zeros without one."""
@@ -36,3 +40,13 @@ class Network(Section):
         if rng is not None:
             inner.init_weights(rng)
         return FinishedGenerator(inner, Finish())
+
+
+def settled(generator: FinishedGenerator, latent: LatentSpace, rng: torch.Generator) -> FinishedGenerator:
+    """A frozen copy whose batch-norm statistics are measured on public latents, for its weights as they are."""
+    finished = copy.deepcopy(generator)
+    device = next(finished.parameters()).device
+    latents_BZ = latent.latents(SETTLING_IMAGES, rng)[:, : latent.latent_dim].to(device)
+    labels_B = latent.labels(SETTLING_IMAGES, rng).to(device)
+    finished.inner.settle_statistics(latents_BZ, labels_B)
+    return finished.eval().requires_grad_(False)
