@@ -216,3 +216,18 @@ def teacher_states(ensemble: TeacherEnsemble) -> dict[str, torch.Tensor]:
     """A copy of all teachers' states, stacked."""
     parts = [part.tensors for part in ensemble.parts()]
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def discriminator_logits_loop(parameters, images_TRD, labels_TR):
+    """Small conditional discriminators, one image and one unit at a time."""
+    logits = torch.zeros(images_TRD.shape[:2])
+    weights, hidden, classes, last = (parameters[k].detach() for k in ("image", "hidden", "class", "logit"))
+    for t in range(len(images_TRD)):
+        for r in range(images_TRD.shape[1]):
+            total = float(last[t, 0])
+            for h in range(weights.shape[2]):
+                unit = float((images_TRD[t, r] * weights[t, :, h]).sum() + hidden[t, 0, h])
+                unit = unit if unit > 0 else 0.2 * unit
+                total += unit * float(classes[t, int(labels_TR[t, r]), h])
+            logits[t, r] = total
+    return logits

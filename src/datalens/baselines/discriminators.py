@@ -98,7 +98,9 @@ class Discriminators:
                     value.copy_(saved)
                     prefix = f"adam/{name}/"
                     found = {
-                        key.removeprefix(prefix): part for key, part in state.items() if key.startswith(prefix)
+                        key.removeprefix(prefix): part
+                        for key, part in state.items()
+                        if key.startswith(prefix)
                     }
                     if found:
                         moments[index] = found

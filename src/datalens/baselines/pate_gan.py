@@ -108,9 +108,7 @@ class PateGan:
 
     def mechanism(self, noise: NoiseSource) -> GNMax:
         """Where votes become public."""
-        return GNMax(
-            self.settings.num_teachers, self.noise_stddev, noise, group_size=self.privacy.group_size
-        )
+        return GNMax(self.settings.num_teachers, self.noise_stddev, noise, group_size=self.privacy.group_size)
 
     def event(self) -> GaussianEvent:
         """Of one vote on a batch."""

@@ -49,5 +49,7 @@ def restored_shards(state: Mapping[str, Tensor], drawn: Partition) -> Partition:
     for name in names:
         saved, here = getattr(restored, name), getattr(drawn, name)
         if saved != here:
-            raise CheckpointError(f"the saved shards have {name} {saved}, but this run has {here}: use its own")
+            raise CheckpointError(
+                f"the saved shards have {name} {saved}, but this run has {here}: use its own"
+            )
     return restored
