@@ -1,4 +1,4 @@
-"""PATE-GAN: what it plans and charges, whom a record reaches, and the mistakes of public code that it must not make."""
+"""PATE-GAN: what it charges, whom a record reaches, and the mistakes of public code that it must not make."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_more_teachers_than_records_are_refused_before_any_data() -> None:
 
 
 def test_not_the_same_shard_for_every_teacher() -> None:
-    shards = [learner_shard for learner_shard in _learner().partition.record_of_slot]
+    shards = list(_learner().partition.record_of_slot)
     seen = np.concatenate(shards)
     assert len(set(seen.tolist())) == len(seen) == RECORDS
 
