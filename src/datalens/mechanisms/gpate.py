@@ -95,17 +95,16 @@ class ConfidentGNMax:
             those of the answers; the line before it is that of the checks.
 
         Raises:
-            BudgetError: checks or answers do not fit; no noise was drawn, nothing was released. Where only the
-                answers do not, the checks stay charged, which errs on the safe side; ask :meth:`Budget.check`
-                beforehand with room for both.
+            BudgetError: checks and answers do not fit together; nothing was charged, drawn or released.
             ValueError: a tally that these teachers cannot give (a defect); nothing was charged.
         """
         self._check_tally(tally_BPK)
         num_questions = tally_BPK.shape[0] * tally_BPK.shape[1]
-        event = self.answer_event(num_questions)
-        budget.charge(self.threshold_event(num_questions), note)
-        line = budget.charge(event, note)
-        return Release(value=self._answers(tally_BPK), event=event, line_hash=line.hash)
+        checks, answers = self.threshold_event(num_questions), self.answer_event(num_questions)
+        budget.check(checks, answers)
+        budget.charge(checks, note)
+        line = budget.charge(answers, note)
+        return Release(value=self._answers(tally_BPK), event=answers, line_hash=line.hash)
 
     def noisy_fullest(self, tally_BPK: Tensor) -> Tensor:
         """Votes of the fullest bins with fresh noise [images, coordinates]; public once charged."""
