@@ -22,7 +22,7 @@ from datalens.baselines.sharding import check_shards, draw_shards, restored_shar
 from datalens.mechanisms.gnmax import GNMax
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
-from datalens.privacy.events import GaussianEvent, times
+from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.student.update import Proposal, Student
 from datalens.teachers.family import Shards
 from datalens.teachers.shards import RecordShards
@@ -70,10 +70,10 @@ class PateGanSettings(Section):
         """
         check_shards(self.num_teachers, self.shard_size, size.num_records)
 
-        def events_of(stddev: float) -> list[GaussianEvent]:
+        def events_of(stddev: float) -> list[Event]:
             on_paper = PateGan(self, privacy, size, stddev)
             vote = on_paper.mechanism(NoiseOnPaper(privacy.noise)).event(self.batch_size)
-            return [times(vote, on_paper.num_votes)]  # pyright: ignore[reportReturnType]
+            return [times(vote, on_paper.num_votes)]
 
         remedy = "a larger epsilon or delta, fewer num_steps or student_steps, or a smaller batch_size"
         return PateGan(self, privacy, size, noise_that_fits(privacy, events_of, self.noise_stddev, remedy))
