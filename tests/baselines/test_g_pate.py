@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_teachers_share_no_memory_with_each_other_or_the_generator() -> None:
     ]
     values += [(-1, value) for value in learner._generator.generator.parameters()]
     spans = sorted((v.data_ptr(), v.data_ptr() + v.numel() * v.element_size(), owner) for owner, v in values)
-    for (_, stop, owner), (start, _, other) in zip(spans[:-1], spans[1:], strict=True):
+    for (_, stop, owner), (start, _, other) in itertools.pairwise(spans):
         assert owner == other or stop <= start
 
 

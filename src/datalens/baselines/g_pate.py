@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from datalens.baselines.generating import generator_plan
@@ -64,7 +65,7 @@ class GPateSettings(Section):
 
     num_teachers: Slots = 2000
     shard_size: Slots | None = None
-    batch_size: Count = 15
+    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 15
     num_projected: Count = 10
     num_bins: Count = 10
     clip_bound: Positive | None = None

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import StrEnum
+from typing import Annotated, ClassVar
 
 import torch
+from pydantic import Field, field_validator
 from torch import Tensor
 from torch.nn import functional
 
@@ -26,9 +28,31 @@ from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.student.update import Proposal, Student
 from datalens.teachers.family import Shards
 from datalens.teachers.shards import RecordShards
-from datalens.training.config import Count, Positive, Privacy, Section, Slots, StudentSettings, Width
+from datalens.training.config import (
+    Count,
+    Positive,
+    Privacy,
+    Section,
+    Slots,
+    StudentSettings,
+    Width,
+    known_name,
+)
 
 VOTES = "votes"
+
+
+class VoteRule(StrEnum):
+    """When a teacher says that a generated image is real.
+
+    ``BELIEF``: where it takes the image for real, as published. Teachers that tell generated images well say no to
+    all of them, and no is then all that the student ever hears. ``RANK``: where it finds the image more real than
+    the middle one of the batch, so that half of its answers are yes and say which images are the better ones.
+    Either way the answers are a function of its own shard and of public images.
+    """
+
+    BELIEF = "belief"
+    RANK = "rank"
 
 
 class PateGanSettings(Section):
@@ -45,13 +69,14 @@ class PateGanSettings(Section):
         noise_stddev: in votes; None for the least that makes all votes fit the budget.
         teacher_units: width of a teacher's hidden layer.
         student_units: width of the student's hidden layer.
+        vote_rule: when a teacher says yes; see :class:`VoteRule`.
         learning_rate: Adam's, of teachers and student.
         generator: what the generator is and how it learns; the same choices as DataLens's.
     """
 
     num_teachers: Slots = 1000
     shard_size: Slots | None = None
-    batch_size: Count = 64
+    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 64
     num_steps: Count = 500
     teacher_steps: Count = 5
     student_steps: Count = 5
@@ -59,8 +84,11 @@ class PateGanSettings(Section):
     noise_stddev: Positive | None = None
     teacher_units: Width = 32
     student_units: Width = 128
+    vote_rule: VoteRule = VoteRule.RANK
     learning_rate: Positive = 1e-3
-    generator: StudentSettings = StudentSettings(final_learning_rate=1.0)
+    generator: StudentSettings = StudentSettings()
+
+    _vote_rule = field_validator("vote_rule", mode="before")(known_name(VoteRule))
 
     def plan(self, privacy: Privacy, size: PublicSize) -> PateGan:
         """The method with the noise that makes its votes cost at most ``privacy.epsilon`` at ``privacy.delta``.
@@ -187,9 +215,12 @@ class PateGanLearner:
         self._generator.learn(self._towards_real(fakes))
 
     def votes(self, fakes: Proposal) -> Tensor:
-        """``vote_TB`` bool: which teacher takes which image for real. Private. One that is not finite says no."""
+        """``vote_TB`` bool: which teacher says yes to which image. Private. One that is not finite says no."""
         with torch.no_grad():
-            return self.teachers.logits(*self._as_batch(fakes)) > 0
+            logit_TB = self.teachers.logits(*self._as_batch(fakes))
+        if self._method.settings.vote_rule is VoteRule.BELIEF:
+            return logit_TB > 0
+        return logit_TB > logit_TB.median(1, keepdim=True).values
 
     def state_dict(self) -> dict[str, Tensor]:
         """Shards, teachers, student and generator; private."""
