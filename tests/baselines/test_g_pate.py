@@ -150,7 +150,7 @@ def test_settings_that_do_not_fit_are_refused_before_any_data() -> None:
         ({"num_projected": 65}, "num_projected = 65"),
         ({"num_bins": 1}, "num_bins is 1"),
         ({"num_teachers": 121}, "num_teachers = 121"),
-        ({"noise_stddev": 0.5}, "these releases cost epsilon"),
+        ({"noise_stddev": 9.0}, "these releases cost epsilon"),
     ):
         with pytest.raises(ConfigError, match=message):
             SETTINGS.model_copy(update=change).plan(PRIVACY, SIZE)

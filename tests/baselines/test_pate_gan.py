@@ -86,7 +86,7 @@ def test_both_neighbouring_relations_cost_the_same() -> None:
 def test_noise_that_is_asked_for_is_used_or_refused() -> None:
     assert SETTINGS.model_copy(update={"noise_stddev": 50.0}).plan(PRIVACY, SIZE).noise_stddev == 50.0
     with pytest.raises(ConfigError, match=r"epsilon = 5: these releases cost epsilon .* use"):
-        SETTINGS.model_copy(update={"noise_stddev": 0.5}).plan(PRIVACY, SIZE)
+        SETTINGS.model_copy(update={"noise_stddev": 2.0}).plan(PRIVACY, SIZE)
 
 
 def test_without_noise_nothing_is_calibrated() -> None:
