@@ -49,9 +49,9 @@ def _learner(settings: PateGanSettings = SETTINGS, privacy=PRIVACY, **context) -
 
 def _teach(learner: PateGanLearner, steps: int = 3, fakes_of: PateGanLearner | None = None) -> torch.Tensor:
     """Votes on one batch, after the teachers learned beside the generator of ``fakes_of``."""
-    shown = (fakes_of or learner)._generator
+    shown = fakes_of or learner
     for number in range(steps):
-        learner._teach(shown.propose(number), number)
+        learner._teach(shown.propose(number))
     return learner.votes(shown.propose(99))
 
 

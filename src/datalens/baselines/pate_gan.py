@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -30,6 +30,7 @@ from datalens.teachers.family import Shards
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import (
     Count,
+    Fraction,
     Positive,
     Privacy,
     Section,
@@ -47,7 +48,7 @@ class VoteRule(StrEnum):
 
     ``BELIEF``: where it takes the image for real, as published. Teachers that tell generated images well say no to
     all of them, and no is then all that the student ever hears. ``RANK``: where it finds the image more real than
-    the middle one of the batch, so that half of its answers are yes and say which images are the better ones.
+    the middle one of that class in the batch, so that half of its answers are yes and say which images are better.
     Either way the answers are a function of its own shard and of public images.
     """
 
@@ -70,6 +71,9 @@ class PateGanSettings(Section):
         teacher_units: width of a teacher's hidden layer.
         student_units: width of the student's hidden layer.
         vote_rule: when a teacher says yes; see :class:`VoteRule`.
+        instance_noise: standard deviation of the noise on every image, real or generated, that a discriminator
+            sees; public on generated ones. Without it generated images are too alike at first to compare. 0 as
+            published.
         learning_rate: Adam's, of teachers and student.
         generator: what the generator is and how it learns; the same choices as DataLens's.
     """
@@ -85,6 +89,7 @@ class PateGanSettings(Section):
     teacher_units: Width = 32
     student_units: Width = 128
     vote_rule: VoteRule = VoteRule.RANK
+    instance_noise: Fraction = 0.3
     learning_rate: Positive = 1e-3
     generator: StudentSettings = StudentSettings()
 
@@ -205,14 +210,18 @@ class PateGanLearner:
         self._context.budget.check(times(self._method.event(), settings.student_steps))
         number = step * self._proposals
         for _ in range(settings.teacher_steps):
-            self._teach(self._generator.propose(number), number)
+            self._teach(self.propose(number))
             number += 1
         for turn in range(settings.student_steps):
-            fakes = self._generator.propose(number)
-            self._label_and_learn(fakes, step, step * settings.student_steps + turn)
+            self._label_and_learn(self.propose(number), step, step * settings.student_steps + turn)
             number += 1
-        fakes = self._generator.propose(number)
-        self._generator.learn(self._towards_real(fakes))
+        self._generator.learn(self._towards_real(self.propose(number)))
+
+    def propose(self, number: int) -> Proposal:
+        """Generated images of this run's ``number``-th batch, with their noise. Public."""
+        proposal = self._generator.propose(number)
+        rng = self._context.public.torch("instance-noise", number)
+        return replace(proposal, images_BCHW=self._noisy(proposal.images_BCHW, rng))
 
     def votes(self, fakes: Proposal) -> Tensor:
         """``vote_TB`` bool: which teacher says yes to which image. Private. One that is not finite says no."""
@@ -220,7 +229,12 @@ class PateGanLearner:
             logit_TB = self.teachers.logits(*self._as_batch(fakes))
         if self._method.settings.vote_rule is VoteRule.BELIEF:
             return logit_TB > 0
-        return logit_TB > logit_TB.median(1, keepdim=True).values
+        vote_TB = torch.zeros_like(logit_TB, dtype=torch.bool)
+        for label in fakes.labels_B.unique():
+            same_B = (fakes.labels_B == label).to(logit_TB.device)
+            of_class = logit_TB[:, same_B]
+            vote_TB[:, same_B] = of_class > of_class.median(1, keepdim=True).values
+        return vote_TB
 
     def state_dict(self) -> dict[str, Tensor]:
         """Shards, teachers, student and generator; private."""
@@ -259,16 +273,20 @@ class PateGanLearner:
         source = RecordShards(torch.from_numpy(data.images), torch.from_numpy(data.labels), slots_TR)
         return source.chunk(0, self.partition.num_teachers, self._context.device)
 
-    def _teach(self, fakes: Proposal, number: int) -> None:
+    def _noisy(self, images: Tensor, rng: torch.Generator) -> Tensor:
+        """Images with instance noise."""
+        noise = torch.randn(images.shape, generator=rng, device=rng.device).to(images.device)
+        return images + self._method.settings.instance_noise * noise
+
+    def _teach(self, fakes: Proposal) -> None:
         """One Adam step of every teacher on records of its own shard and on the fakes. Private."""
-        rng = self._context.private.torch("teacher-records", number)
+        rng = self._context.private.torch("teacher-records", fakes.step)
         drawn = torch.randperm(self.partition.shard_size, generator=rng)[
             : self._method.settings.records_per_step
         ].to(self._context.device)
         present_TR = self._shards.present_TR[:, drawn]
-        real_TR = self.teachers.logits(
-            self._shards.images_TRCHW[:, drawn].flatten(2), self._shards.labels_TR[:, drawn]
-        )
+        images_TRD = self._noisy(self._shards.images_TRCHW[:, drawn].flatten(2), rng)
+        real_TR = self.teachers.logits(images_TRD, self._shards.labels_TR[:, drawn])
         fake_TB = self.teachers.logits(*self._as_batch(fakes))
         real_T = (functional.softplus(-real_TR) * present_TR).sum(1) / present_TR.sum(1).clamp(min=1)
         self.teachers.learn(real_T + functional.softplus(fake_TB).mean(1))
