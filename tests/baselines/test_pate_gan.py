@@ -25,7 +25,7 @@ from pate_cases import (
 from scipy import stats
 
 from datalens.baselines.discriminators import Discriminators
-from datalens.baselines.pate_gan import PateGanLearner, PateGanSettings
+from datalens.baselines.pate_gan import PateGanLearner, PateGanSettings, VoteRule
 from datalens.errors import BudgetError, CheckpointError, ConfigError
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.events import times
@@ -217,6 +217,23 @@ def test_an_empty_slot_influences_nothing() -> None:
 
 
 # The parts
+
+
+def test_ranked_answers_are_yes_to_the_better_half_of_each_class() -> None:
+    learner = _learner(SETTINGS.model_copy(update={"batch_size": 13}))
+    fakes = learner.propose(0)
+    vote_TB, logit_TB = learner.votes(fakes), learner.teachers.logits(*learner._as_batch(fakes))
+    for label in range(4):
+        of_class = fakes.labels_B == label
+        assert (vote_TB[:, of_class].sum(1) == int(of_class.sum()) // 2).all()
+        for vote_B, logit_B in zip(vote_TB[:, of_class], logit_TB[:, of_class], strict=True):
+            assert not vote_B.any() or logit_B[vote_B].min() > logit_B[~vote_B].max()
+
+
+def test_answers_by_belief_are_the_published_ones() -> None:
+    learner = _learner(SETTINGS.model_copy(update={"vote_rule": VoteRule.BELIEF}))
+    fakes = learner.propose(0)
+    assert torch.equal(learner.votes(fakes), learner.teachers.logits(*learner._as_batch(fakes)) > 0)
 
 
 def test_discriminators_equal_their_slow_twin() -> None:
