@@ -173,13 +173,14 @@ def test_teachers_and_student_are_not_one_network() -> None:
 def test_a_record_reaches_one_teacher_and_moves_the_votes_by_no_more_than_is_charged(
     record: int, removed: bool
 ) -> None:
-    data, learner = shapes(), _learner()
+    data, seen_whole = shapes(), SETTINGS.model_copy(update={"records_per_step": 20})
+    learner = _learner(seen_whole)
     if removed:
-        other = _learner(data=without(data, record))
+        other = _learner(seen_whole, data=without(data, record))
         other.partition = learner.partition.without(record)
         other._shards = other._gather()
     else:
-        other = _learner(data=replaced(data, record))
+        other = _learner(seen_whole, data=replaced(data, record))
     votes, votes_of_other = _teach(learner), _teach(other, fakes_of=learner)
     teacher = learner.partition.teacher_of(record)
     for number in range(6):
