@@ -26,7 +26,8 @@ from pate_cases import (
 from scipy import stats
 
 from datalens.baselines.discriminators import Discriminators
-from datalens.baselines.pate_gan import PateGanLearner, PateGanSettings, VoteRule
+from datalens.baselines.pate_gan import PateGanLearner, PateGanSettings
+from datalens.baselines.vote_rule import VoteRule
 from datalens.errors import BudgetError, CheckpointError, ConfigError
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.events import times

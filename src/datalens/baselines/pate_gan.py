@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Annotated, ClassVar
 
 import torch
@@ -21,6 +20,7 @@ from datalens.baselines.generating import generator_plan
 from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
+from datalens.baselines.vote_rule import VoteRule, yes_votes
 from datalens.mechanisms.gnmax import GNMax
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
@@ -41,19 +41,6 @@ from datalens.training.config import (
 )
 
 VOTES = "votes"
-
-
-class VoteRule(StrEnum):
-    """When a teacher says that a generated image is real.
-
-    ``BELIEF``: where it takes the image for real, as published. Teachers that tell generated images well say no to
-    all of them, and no is then all that the student ever hears. ``RANK``: where it finds the image more real than
-    the middle one of that class in the batch, so that half of its answers are yes and say which images are better.
-    Either way the answers are a function of its own shard and of public images.
-    """
-
-    BELIEF = "belief"
-    RANK = "rank"
 
 
 class PateGanSettings(Section):
@@ -227,14 +214,7 @@ class PateGanLearner:
         """``vote_TB`` bool: which teacher says yes to which image. Private. One that is not finite says no."""
         with torch.no_grad():
             logit_TB = self.teachers.logits(*self._as_batch(fakes))
-        if self._method.settings.vote_rule is VoteRule.BELIEF:
-            return logit_TB > 0
-        vote_TB = torch.zeros_like(logit_TB, dtype=torch.bool)
-        for label in fakes.labels_B.unique():
-            same_B = (fakes.labels_B == label).to(logit_TB.device)
-            of_class = logit_TB[:, same_B]
-            vote_TB[:, same_B] = of_class > of_class.median(1, keepdim=True).values
-        return vote_TB
+        return yes_votes(self._method.settings.vote_rule, logit_TB, fakes.labels_B)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Shards, teachers, student and generator; private."""
