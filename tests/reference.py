@@ -249,3 +249,39 @@ def merf_distance_loop(features, row, weight):
         if i != j
     ]
     return weight**2 * sum(pairs) / len(pairs) - 2 * weight * match
+
+
+def discriminator_logits_loop(parameters, images_TRD, labels_TR):
+    """Small conditional discriminators, one image and one unit at a time."""
+    logits = torch.zeros(images_TRD.shape[:2])
+    weights, hidden, classes, last = (parameters[k].detach() for k in ("image", "hidden", "class", "logit"))
+    for t in range(len(images_TRD)):
+        for r in range(images_TRD.shape[1]):
+            total = float(last[t, 0])
+            for h in range(weights.shape[2]):
+                unit = float((images_TRD[t, r] * weights[t, :, h]).sum() + hidden[t, 0, h])
+                unit = unit if unit > 0 else 0.2 * unit
+                total += unit * float(classes[t, int(labels_TR[t, r]), h])
+            logits[t, r] = total
+    return logits
+
+
+def bin_votes_loop(grad_TBD, basis_DP, clip_bound, num_bins):
+    """G-PATE's votes, one projected coordinate at a time, in double precision; a list of bins, -1 for none."""
+    import math
+
+    bins = []
+    for grad_BD in grad_TBD.double().tolist():
+        bins.append([])
+        for grad in grad_BD:
+            if not all(math.isfinite(value) for value in grad) or not any(grad):
+                bins[-1].append([-1] * basis_DP.shape[1])
+                continue
+            norm = math.sqrt(sum(value * value for value in grad))
+            row = []
+            for p in range(basis_DP.shape[1]):
+                value = sum(g / norm * float(basis_DP[d, p]) for d, g in enumerate(grad))
+                value = min(max(value, -clip_bound), clip_bound)
+                row.append(min(num_bins - 1, math.floor((value + clip_bound) / (2 * clip_bound) * num_bins)))
+            bins[-1].append(row)
+    return bins

@@ -332,3 +332,13 @@ def test_epsilon_is_printed_rounded_up():
     for value in (0.014382966, 1.99300001, 7.5113, 1e-7, 123456.7, 1.0, 9.9999999):
         assert value <= float(rounded_up(value)) <= value * 1.0011
     assert rounded_up(math.inf) == "inf"
+
+
+def test_several_releases_are_asked_for_together() -> None:
+    """Each would fit alone; together they do not, and nothing is written."""
+    event = GaussianEvent(4.0, 8.0, 1)
+    budget = Budget(Ledger.in_memory(), Authorisation(epsilon=2.5, delta=1e-5))
+    assert budget.check(event) == pytest.approx(Accountant().epsilon(event, 1e-5))
+    with pytest.raises(BudgetError):
+        budget.check(event, event)
+    assert budget.num_releases == 0

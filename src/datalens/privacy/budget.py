@@ -131,15 +131,15 @@ class Budget:
                 high = middle
         return low
 
-    def check(self, event: Event) -> float:
-        """Return what would be spent after ``event``, or refuse; nothing is written.
+    def check(self, *events: Event) -> float:
+        """Return what would be spent after all of these, or refuse; nothing is written.
 
         Raises:
-            BudgetError: it does not fit this budget or the shared one, or its cost is not a finite number.
+            BudgetError: they do not fit this budget or the shared one, or their cost is not a finite number.
         """
         if self._broken:
             raise BudgetError(self._broken)
-        after = self._price((*self._events(), event))
+        after = self._price((*self._events(), *events))
         if self._authorisation.is_private and after == math.inf:
             raise PriceError("the cost of this release is without bound: check its noise and its sampler")
         if after > self.authorised_epsilon():
@@ -149,7 +149,7 @@ class Budget:
                 f"at delta={self._authorisation.delta:g}: stop here, or authorise more"
             )
         if self._shared is not None:
-            self._shared.check(event)
+            self._shared.check(*events)
         return after
 
     def charge(self, event: Event, note: Mapping[str, Any] | None = None) -> LedgerLine:

@@ -39,7 +39,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
 
 
-def _enum(kind: type[StrEnum]) -> Any:
+def known_name(kind: type[StrEnum]) -> Any:
     """A validator that turns a known name into its enum member and lists the known names otherwise."""
 
     def convert(value: Any) -> Any:
@@ -79,8 +79,8 @@ class Privacy(Section):
     score_noise: Positive | None = None
     insecure_seed: Annotated[int, Field(ge=0)] | None = None
 
-    _accountant = field_validator("accountant", mode="before")(_enum(AccountantKind))
-    _noise = field_validator("noise", mode="before")(_enum(NoiseKind))
+    _accountant = field_validator("accountant", mode="before")(known_name(AccountantKind))
+    _noise = field_validator("noise", mode="before")(known_name(NoiseKind))
 
     @property
     def is_private(self) -> bool:
@@ -147,7 +147,7 @@ class Teachers(Section):
     first_bandwidth: Positive = 1e4
     annealing: Fraction = 0.6
 
-    _kind = field_validator("kind", mode="before")(_enum(TeacherKind))
+    _kind = field_validator("kind", mode="before")(known_name(TeacherKind))
 
 
 class Finishing(Section):
@@ -167,7 +167,7 @@ class Finishing(Section):
     lightness_spread: float = Field(default=0.0, ge=0, le=10)
     outside: Outside = Outside.EDGE
 
-    _outside = field_validator("outside", mode="before")(_enum(Outside))
+    _outside = field_validator("outside", mode="before")(known_name(Outside))
 
 
 class StudentSettings(Section):
@@ -201,7 +201,7 @@ class StudentSettings(Section):
     finish: Finishing = Finishing()
     smoothing: int = Field(default=0, ge=0, le=8)
 
-    _latent_law = field_validator("latent_law", mode="before")(_enum(LatentLaw))
+    _latent_law = field_validator("latent_law", mode="before")(known_name(LatentLaw))
 
 
 class Performance(Section):
@@ -223,7 +223,7 @@ class Performance(Section):
     teacher_memory: Annotated[float, Field(ge=0, le=2**20, allow_inf_nan=False)] | None = None
     checkpoint_every: Count = 25
 
-    _teacher_store = field_validator("teacher_store", mode="before")(_enum(StoreKind))
+    _teacher_store = field_validator("teacher_store", mode="before")(known_name(StoreKind))
 
 
 class Config(Section):

@@ -1,0 +1,85 @@
+"""The least noise under which all planned releases of a baseline cost what was asked for. No data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from datalens.errors import ConfigError
+from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.calibration import tidy
+from datalens.privacy.events import Event, NoiseKind, SamplerSlack
+from datalens.privacy.wording import rounded_up
+from datalens.training.config import Privacy
+
+UNTABULATED_LIMIT = 1e9
+"""Most noise of samplers that need no table."""
+
+EventsOf = Callable[[float], Iterable[Event]]
+
+
+@dataclass(frozen=True)
+class NoiseOnPaper:
+    """A noise source that has a price and no draws: the largest slack of its kind, and no table to build.
+
+    Attributes:
+        kind: the distribution.
+    """
+
+    kind: NoiseKind
+    secure = False
+
+    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
+        """Never: nothing is released on paper."""
+        raise RuntimeError("noise on paper has no draws: make a real source with make_noise")
+
+    def slack(self, stddev: float) -> SamplerSlack:
+        """The bound that holds for every standard deviation."""
+        return SLACK_BOUND
+
+
+def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, remedy: str) -> float:
+    """The noise asked for, if the releases fit then, or else the least with which they do (four digits, rounded up).
+
+    Args:
+        privacy: epsilon, delta and accountant; the noise kind decides how much noise there is.
+        events_of: from a standard deviation to every release of the whole training.
+        asked: a standard deviation given by the user, or None.
+        remedy: what to change where nothing fits, such as "fewer steps or a smaller batch".
+
+    Returns:
+        0 without privacy.
+
+    Raises:
+        ConfigError: the releases cost more than ``privacy.epsilon``; names what they cost.
+    """
+    if not privacy.is_private:
+        if asked is not None:
+            raise ConfigError(f"noise_stddev = {asked:g} with noise 'none': leave out one of the two")
+        return 0.0
+
+    def price(stddev: float) -> float:
+        return Accountant(privacy.accountant).epsilon(events_of(stddev), privacy.delta)
+
+    most = MAX_STDDEV if privacy.noise is NoiseKind.ROUNDED else UNTABULATED_LIMIT
+    stddev = asked if asked is not None else most
+    cost = price(stddev)
+    if cost > privacy.epsilon:
+        costs = f"epsilon {rounded_up(cost)}" if math.isfinite(cost) else "no finite epsilon"
+        raise ConfigError(
+            f"epsilon = {privacy.epsilon:g}: these releases cost {costs} at delta = {privacy.delta:g} with noise "
+            f"{stddev:g}; use {remedy}" + (", or more noise" if asked is not None else "")
+        )
+    if asked is not None:
+        return asked
+    low, high = MIN_STDDEV, most
+    if price(low) <= privacy.epsilon:
+        return low
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if price(middle) <= privacy.epsilon else (middle, high)
+    return min(most, tidy(high))
