@@ -98,8 +98,8 @@ class FixedPointSum(TopAgg):
         """TopAgg's, at UNIT times the votes."""
         return _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).threshold(noisy_BD)
 
-    def _check_tally(self, tally_BD: Tensor) -> None:
-        _as(TopAgg, self, num_teachers=UNIT * self.num_teachers)._check_tally(tally_BD)
+    def check_tally(self, tally_BD: Tensor) -> None:
+        _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).check_tally(tally_BD)
 
 
 def _as(kind: type[TopAgg], mechanism: TopAgg, num_teachers: int | None = None) -> Any:
