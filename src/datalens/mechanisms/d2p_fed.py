@@ -58,6 +58,11 @@ class D2PFed(VoteSum):
         if self.levels < 2:
             raise ConfigError(f"levels is {self.levels}: one level says nothing; choose 2 or more")
 
+    @property
+    def noise_in_votes(self) -> float:
+        """Standard deviation of the noise, in whole votes of a teacher."""
+        return self.noise_stddev / (self.levels - 1)
+
     def event(self, batch_size: int, dim: int) -> GaussianEvent:
         """What one joint release of ``batch_size`` images with ``dim`` coordinates each costs."""
         check_counts({"batch_size": batch_size, "dim": dim})

@@ -15,7 +15,7 @@ from torch import Tensor
 from datalens.compression.count_sketch import count_sketch, keep_top
 from datalens.mechanisms.topagg import TopAgg
 from datalens.mechanisms.vote_sum import check_counts
-from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
 from datalens.privacy.sensitivity import images_voted, sketch_sensitivity
 
 
@@ -73,7 +73,7 @@ class PublishedFetchSGD(SketchedSum):
 
     def event(self, batch_size: int, dim: int) -> GaussianEvent:
         """A release that costs everything."""
-        return replace(self.printed_event(batch_size, dim), noise=NoiseKind.NONE)
+        return replace(self.printed_event(batch_size, dim), noise=NoiseKind.NONE, slack=SamplerSlack())
 
     def printed_event(self, batch_size: int, dim: int) -> GaussianEvent:
         """What the paper charges, TopAgg's 2 sqrt(k) an image: to find its noise, and for nothing else."""

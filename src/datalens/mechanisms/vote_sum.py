@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -31,6 +31,9 @@ class VoteSum(ABC):
         ConfigError: a setting out of range.
     """
 
+    __dataclass_fields__: ClassVar[
+        dict[str, Any]
+    ]  # every mechanism is a frozen dataclass, with fields of its own
     num_teachers: int
     noise_stddev: float
     vote_threshold: float
@@ -68,6 +71,11 @@ class VoteSum(ABC):
         Raises:
             ValueError: its sensitivity would not be the one charged.
         """
+
+    @property
+    def noise_in_votes(self) -> float:
+        """Standard deviation of the noise on a summed integer, in whole votes of a teacher."""
+        return self.noise_stddev
 
     def summed(self, tally_BD: Tensor) -> Tensor:
         """The integers that noise is put on: a linear map of the votes. Private."""
