@@ -138,7 +138,7 @@ def test_d2p_keeps_all_coordinates_so_top_k_cannot_change(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", COMPARED)
 def test_audit_finds_the_sensitivity_charged_and_no_guarantee_where_there_is_none(name: str) -> None:
     changes = {**COMPARED[name], "privacy__epsilon": 2000.0}
-    subject = Subject.of(config_to_audit(**changes), (1, 4, 4 + 2), 2)
+    subject = Subject.of(config_to_audit(**changes), (1, 8, 8), 2)
     found = audit_mechanism(subject, trials=4000)
     assert found.passed is (name != "fetchsgd")
     if name == "fetchsgd":

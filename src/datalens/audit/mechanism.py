@@ -18,6 +18,7 @@ from torch import Tensor
 from datalens.audit import bounds
 from datalens.audit.findings import NOT_A_PROOF, Finding, failed
 from datalens.audit.subject import Subject, mechanism_at, puppet_tally
+from datalens.compression.count_sketch import count_sketch
 from datalens.mechanisms.d2p_fed import D2PFed
 from datalens.mechanisms.fetchsgd import SketchedSum
 from datalens.mechanisms.vote_sum import VoteSum
@@ -33,6 +34,7 @@ RATE = 1e-3
 ALARM_RATE = 1e-6
 """The same for the bounds that raise the alarm: two at each scale."""
 TOP_K, DIM, IMAGES = 2, 3, 2
+ROWS, BUCKETS = 1, 2
 """Of the scaled releases: more coordinates than votes, more than one image, and cheap to repeat."""
 DEFAULT_TRIALS = 4_000_000
 SLOW_TRIALS = 20_000
@@ -120,11 +122,7 @@ def _attack(parts: Parts, mu: float, trials: int, run_delta: float) -> ScaledTri
     """Trials of both neighbours at one scale; a tenth chooses the attacker's set, the rest counts."""
     stddev = _scaled(parts, 0, 1.0).event(IMAGES, DIM).sensitivity / mu
     event = _scaled(parts, 0, stddev).event(IMAGES, DIM)
-    gradient = torch.ones(
-        parts.teachers.num_teachers, IMAGES, DIM
-    )  # all ties: a careless top-k keeps too many
-    if isinstance(parts.mechanism, D2PFed):
-        gradient[..., 1:] = 0  # one coordinate alone is turned to the ends of all rotated ones
+    gradient = _loudest(parts)
     turned = gradient.clone()
     turned[: parts.config.privacy.group_size] *= -1
     one_BD, two_BD = (puppet_tally(parts, grad_TBD, TOP_K) for grad_TBD in (gradient, turned))
@@ -158,8 +156,20 @@ def _scaled(parts: Parts, step: int, stddev: float) -> VoteSum:
     mechanism = parts.mechanism
     size: dict[str, int] = {"dim": DIM} if isinstance(mechanism, D2PFed) else {"top_k": TOP_K}
     if isinstance(mechanism, SketchedSum):
-        size |= {"rows": 1, "buckets": 2}
+        size |= {"rows": ROWS, "buckets": BUCKETS}
     return mechanism_at(parts, step, noise_stddev=stddev, **size)
+
+
+def _loudest(parts: Parts) -> Tensor:
+    """Gradients that move the small sum as far as can be: all ties, where a careless top-k keeps too many."""
+    gradient = torch.ones(parts.teachers.num_teachers, IMAGES, DIM)
+    if isinstance(parts.mechanism, D2PFed):
+        gradient[..., 1:] = 0  # the rotation takes one coordinate alone to the ends of all
+    if isinstance(parts.mechanism, SketchedSum):
+        gradient *= torch.from_numpy(
+            count_sketch(DIM, ROWS, BUCKETS).sign_JD[0]
+        )  # nothing cancels in a bucket
+    return gradient
 
 
 def _scores(parts: Parts, tally_BD: Tensor, weight: Tensor, stddev: float, trials: int) -> np.ndarray:
