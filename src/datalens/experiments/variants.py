@@ -100,6 +100,7 @@ class FixedPointSum(TopAgg):
         return _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).threshold(noisy_BD)
 
     def check_tally(self, tally_BD: Tensor) -> None:
+        """TopAgg's, at UNIT times the votes."""
         _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).check_tally(tally_BD)
 
 
