@@ -36,25 +36,32 @@ MUTATIONS = (
     Mutation(
         "sensitivity without its factor 2",
         "privacy/sensitivity.py",
-        "group_size * 2.0 * math.sqrt(",
-        "group_size * 1.0 * math.sqrt(",
+        "group_size * 2.0 * math.sqrt(top_k * images)",
+        "group_size * 1.0 * math.sqrt(top_k * images)",
         "tests/mechanisms/test_topagg.py",
     ),
     Mutation(
         "half the noise",
-        "mechanisms/topagg.py",
-        "self.noise.sample(tuple(tally_BD.shape), self.noise_stddev)",
-        "self.noise.sample(tuple(tally_BD.shape), self.noise_stddev / 2)",
+        "mechanisms/vote_sum.py",
+        "self.noise.sample(tuple(summed.shape), self.noise_stddev)",
+        "self.noise.sample(tuple(summed.shape), self.noise_stddev / 2)",
         "tests/mechanisms/test_topagg.py",
     ),
     Mutation(
         "noise drawn before the charge",
-        "mechanisms/topagg.py",
+        "mechanisms/vote_sum.py",
         "        line = budget.charge(event, note)\n"
-        "        direction_BD = self.threshold(self.noisy_tally(tally_BD))\n",
-        "        direction_BD = self.threshold(self.noisy_tally(tally_BD))\n"
+        "        direction_BD = self.direction_of(self.noisy_tally(tally_BD), dim)\n",
+        "        direction_BD = self.direction_of(self.noisy_tally(tally_BD), dim)\n"
         "        line = budget.charge(event, note)\n",
         "tests/mechanisms/test_topagg.py",
+    ),
+    Mutation(
+        "padded coordinates are not counted",
+        "mechanisms/d2p_fed.py",
+        "d2p_fed_sensitivity(self.levels, width, images",
+        "d2p_fed_sensitivity(self.levels, dim, images",
+        "tests/mechanisms/test_compared.py",
     ),
     Mutation(
         "top-k keeps all ties",

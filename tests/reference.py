@@ -68,6 +68,51 @@ def threshold_loop(noisy_BD, num_teachers, vote_threshold):
     return [[directions.get((value >= cut, value <= -cut), 0) for value in row] for row in noisy_BD]
 
 
+def rotation_loop(x, signs):
+    """Signs, then the Hadamard matrix written out from its definition: (-1)^(number of common one-bits)."""
+    width = len(signs)
+    padded = [float(value) for value in x] + [0.0] * (width - len(x))
+    return [
+        sum((-1) ** (row & j).bit_count() * signs[j] * padded[j] for j in range(width)) / width**0.5
+        for row in range(width)
+    ]
+
+
+def klevel_loop(rotated, levels, clip_bound, uniform):
+    """Algorithm 5 for one gradient after its rotation: between which two levels, and which of them."""
+    import math
+
+    if not all(math.isfinite(value) for value in rotated):
+        return [0] * len(rotated)
+    grid = [-clip_bound + 2 * r * clip_bound / (levels - 1) for r in range(levels)]
+    votes = []
+    for value, draw in zip(rotated, uniform, strict=True):
+        value = min(max(value, -clip_bound), clip_bound)
+        r = max(r for r in range(levels - 1) if grid[r] <= value or r == 0)
+        up = draw < (value - grid[r]) / (grid[r + 1] - grid[r])
+        votes.append(2 * (r + up) - (levels - 1))
+    return votes
+
+
+def sketch_loop(tally, bucket, sign, buckets):
+    """A count sketch of one image, one coordinate and row at a time."""
+    table = [[0] * buckets for _ in bucket]
+    for row in range(len(bucket)):
+        for j, value in enumerate(tally):
+            table[row][bucket[row][j]] += sign[row][j] * value
+    return table
+
+
+def unsketch_loop(table, bucket, sign):
+    """The median over rows of what each row says of a coordinate."""
+    import statistics
+
+    return [
+        statistics.median(sign[row][j] * table[row][bucket[row][j]] for row in range(len(table)))
+        for j in range(len(bucket[0]))
+    ]
+
+
 class PaperTeacherTwin(torch.nn.Module):
     """One teacher of the paper as a plain module: label planes really convolved, modules of PyTorch."""
 

@@ -22,7 +22,7 @@ LONG_FOR_A_REASON = {
 OPEN_FOR_A_REASON = {
     "training/config.py:replace": "names of settings, each checked against the model",
     "recipes/__init__.py:by_name": "the options of the named recipe, a Python function that refuses unknown ones",
-    "audit/subject.py:mechanism_at": "fields of TopAgg for dataclasses.replace, which refuses unknown ones",
+    "audit/subject.py:mechanism_at": "fields of the mechanism for dataclasses.replace, which refuses unknown ones",
     "audit/findings.py:failed": "the numbers of a finding, under names of the check's own",
 }
 """Functions with ``**kwargs``, besides Click's commands, whose options Click checks."""

@@ -126,7 +126,7 @@ def test_a_tally_beyond_the_unit_is_refused() -> None:
     tally = torch.zeros(3, 50, dtype=torch.int32)
     tally[0, 0] = UNIT * 40 + 1
     with pytest.raises(ValueError, match="sensitivity"):
-        mechanism._check_tally(tally)
+        mechanism.check_tally(tally)
 
 
 def test_values_keep_their_proportions() -> None:

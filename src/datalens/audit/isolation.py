@@ -62,7 +62,7 @@ def audit_isolation(subject: Subject) -> Finding:
     event = one.parts.mechanism.event(voting.batch_size, subject.dim)
     charged = event.sensitivity / one.parts.config.privacy.group_size
     moved = max(
-        float((before - after).double().norm())
+        float((one.parts.mechanism.summed(before) - one.parts.mechanism.summed(after)).double().norm())
         for before, after in zip(one.tallies, two.tallies, strict=True)
     )
     text = (

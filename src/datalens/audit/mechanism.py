@@ -18,6 +18,10 @@ from torch import Tensor
 from datalens.audit import bounds
 from datalens.audit.findings import NOT_A_PROOF, Finding, failed
 from datalens.audit.subject import Subject, mechanism_at, puppet_tally
+from datalens.compression.count_sketch import count_sketch
+from datalens.mechanisms.d2p_fed import D2PFed
+from datalens.mechanisms.fetchsgd import SketchedSum
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.events import NoiseKind
 from datalens.training.algorithm import Parts
@@ -30,6 +34,7 @@ RATE = 1e-3
 ALARM_RATE = 1e-6
 """The same for the bounds that raise the alarm: two at each scale."""
 TOP_K, DIM, IMAGES = 2, 3, 2
+ROWS, BUCKETS = 1, 2
 """Of the scaled releases: more coordinates than votes, more than one image, and cheap to repeat."""
 DEFAULT_TRIALS = 4_000_000
 SLOW_TRIALS = 20_000
@@ -76,7 +81,7 @@ def audit_sensitivity(subject: Subject) -> Finding:
     turned = silent = 0.0
     for before, after in _hard_gradients(voting.batch_size, subject.dim):
         turned = max(turned, _distance(parts, before, after))
-        silent = max(silent, _distance(parts, before, torch.zeros_like(before)))
+        silent = max(silent, _distance(parts, before, torch.full_like(before, torch.nan)))
     numbers = {"claimed": claimed, "turned": turned, "silent": silent}
     text = (
         f"{_who(parts)} the votes by {turned:.6g} (turned) or {silent:.6g} (silent); "
@@ -92,6 +97,8 @@ def audit_mechanism(subject: Subject, trials: int | None = None) -> Finding:
     kind = parts.mechanism.noise.kind
     if kind is NoiseKind.NONE:
         return failed("mechanism", "the run adds no noise: it has no guarantee to audit")
+    if parts.config.privacy.as_published:
+        return failed("mechanism", "as published this mechanism is not sound: it has no guarantee to audit")
     trials = trials or (SLOW_TRIALS if kind is NoiseKind.DISCRETE else DEFAULT_TRIALS)
     delta = parts.config.privacy.delta
     measured = [_attack(parts, mu, max(20, round(part * trials)), delta) for mu, part in SCALES.items()]
@@ -113,16 +120,15 @@ def audit_mechanism(subject: Subject, trials: int | None = None) -> Finding:
 
 def _attack(parts: Parts, mu: float, trials: int, run_delta: float) -> ScaledTrial:
     """Trials of both neighbours at one scale; a tenth chooses the attacker's set, the rest counts."""
-    stddev = mechanism_at(parts, 0, top_k=TOP_K, noise_stddev=1.0).event(IMAGES, DIM).sensitivity / mu
-    event = mechanism_at(parts, 0, top_k=TOP_K, noise_stddev=stddev).event(IMAGES, DIM)
-    gradient = torch.ones(
-        parts.teachers.num_teachers, IMAGES, DIM
-    )  # all ties: a careless top-k keeps too many
+    stddev = _scaled(parts, 0, 1.0).event(IMAGES, DIM).sensitivity / mu
+    event = _scaled(parts, 0, stddev).event(IMAGES, DIM)
+    gradient = _loudest(parts)
     turned = gradient.clone()
     turned[: parts.config.privacy.group_size] *= -1
     one_BD, two_BD = (puppet_tally(parts, grad_TBD, TOP_K) for grad_TBD in (gradient, turned))
-    weight_BD = (one_BD - two_BD).double()
-    scores = [_scores(parts, tally_BD, weight_BD, stddev, trials) for tally_BD in (one_BD, two_BD)]
+    scaled = _scaled(parts, 0, stddev)
+    weight = (scaled.summed(one_BD) - scaled.summed(two_BD)).double()
+    scores = [_scores(parts, tally_BD, weight, stddev, trials) for tally_BD in (one_BD, two_BD)]
     chosen = [np.sort(part[::_CHOOSING]) for part in scores]
     counted = [np.sort(np.delete(part, slice(None, None, _CHOOSING))) for part in scores]
 
@@ -145,14 +151,35 @@ def _attack(parts: Parts, mu: float, trials: int, run_delta: float) -> ScaledTri
     )
 
 
-def _scores(parts: Parts, tally_BD: Tensor, weight_BD: Tensor, stddev: float, trials: int) -> np.ndarray:
+def _scaled(parts: Parts, step: int, stddev: float) -> VoteSum:
+    """The mechanism at the small size of the attack."""
+    mechanism = parts.mechanism
+    size: dict[str, int] = {"dim": DIM} if isinstance(mechanism, D2PFed) else {"top_k": TOP_K}
+    if isinstance(mechanism, SketchedSum):
+        size |= {"rows": ROWS, "buckets": BUCKETS}
+    return mechanism_at(parts, step, noise_stddev=stddev, **size)
+
+
+def _loudest(parts: Parts) -> Tensor:
+    """Gradients that move the small sum as far as can be: all ties, where a careless top-k keeps too many."""
+    gradient = torch.ones(parts.teachers.num_teachers, IMAGES, DIM)
+    if isinstance(parts.mechanism, D2PFed):
+        gradient[..., 1:] = 0  # the rotation takes one coordinate alone to the ends of all
+    if isinstance(parts.mechanism, SketchedSum):
+        gradient *= torch.from_numpy(
+            count_sketch(DIM, ROWS, BUCKETS).sign_JD[0]
+        )  # nothing cancels in a bucket
+    return gradient
+
+
+def _scores(parts: Parts, tally_BD: Tensor, weight: Tensor, stddev: float, trials: int) -> np.ndarray:
     """The best linear statistic of each trial: the noisy tally along the difference of the neighbours."""
     found = []
     for number, start in enumerate(range(0, trials, _CHUNK)):
         count = min(_CHUNK, trials - start)
-        mechanism = mechanism_at(parts, number, top_k=TOP_K, noise_stddev=stddev)
-        noisy = mechanism.noisy_tally(tally_BD.repeat(count, 1)).view(count, *tally_BD.shape)
-        found.append((noisy.double() * weight_BD).sum((1, 2)).numpy())
+        mechanism = _scaled(parts, number, stddev)
+        noisy = mechanism.noisy_tally(tally_BD.repeat(count, 1)).view(count, *weight.shape)
+        found.append((noisy.double() * weight).flatten(1).sum(1).numpy())
     return np.concatenate(found)
 
 
@@ -184,7 +211,8 @@ def _distance(parts: Parts, before_BD: Tensor, after_BD: Tensor) -> float:
     for own in (before_BD, after_BD):
         grad_TBD = torch.stack([*[own] * group, *[rest] * (parts.teachers.num_teachers - group)])
         tallies.append(puppet_tally(parts, grad_TBD, parts.config.voting.top_k))
-    return float((tallies[0] - tallies[1]).double().norm())
+    before, after = (parts.mechanism.summed(tally_BD) for tally_BD in tallies)
+    return float((before - after).double().norm())
 
 
 def _who(parts: Parts) -> str:

@@ -29,7 +29,9 @@ def certificate_again(
     drawn = _drawn(events, header)
     kinds = {str(event.get("noise")) for event in drawn}
     reasons = []
-    if "none" in kinds or privacy.get("noise") == "none":
+    if privacy.get("as_published"):
+        reasons.append(promises.AS_PUBLISHED)
+    elif "none" in kinds or privacy.get("noise") == "none":
         reasons.append(promises.NO_NOISE)
     if privacy.get("insecure_seed") is not None:
         reasons.append(promises.INSECURE_SEED)

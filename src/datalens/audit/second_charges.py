@@ -7,6 +7,7 @@ from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_certificate import promised_by
+from datalens.audit.second_compared import charged_noise
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.audit.second_settings import is_charge, score_charge, step_charge
 
@@ -91,7 +92,7 @@ def check_events(entries: Sequence[Entry]) -> None:
         if not is_charge(event, expected):
             charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
             raise Difference(f"{where}: charges {charged}, the mechanism costs {expected}")
-        if (event["type"], event["noise"], event["count"]) != ("gaussian", mechanism["noise"], 1):
+        if (event["type"], event["noise"], event["count"]) != ("gaussian", charged_noise(mechanism), 1):
             raise Difference(f"{where}: charges another noise than the mechanism's")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from datalens.audit.ledger_reader import Entry
 from datalens.audit.second_certificate import authorisations_again, class_list_again, promised_by
+from datalens.audit.second_compared import D2P, OWN_SETTINGS, PUBLISHED, charged_noise, compared_charge
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.privacy import promises
 
@@ -38,11 +39,12 @@ def setting_differences(entries: Sequence[Entry], config: Json, folder_name: str
 
 
 def step_charge(mechanism: Json) -> tuple[float, float, int]:
-    """Sensitivity, noise and coordinates of one step of TopAgg."""
+    """Sensitivity, noise and coordinates of one step."""
     batch = mechanism["batch_size"]
     images = min(batch, mechanism["images_per_teacher"] or batch)
-    sensitivity = mechanism["group_size"] * 2 * math.sqrt(mechanism["top_k"] * images)
-    return sensitivity, mechanism["noise_stddev"], batch * mechanism["coordinates"]
+    usual = 2 * math.sqrt(mechanism["top_k"] * images), batch * mechanism["coordinates"]
+    sensitivity, coordinates = compared_charge(mechanism, images) or usual
+    return mechanism["group_size"] * sensitivity, mechanism["noise_stddev"], coordinates
 
 
 def score_charge(header: Json) -> tuple[float, float, int]:
@@ -54,7 +56,13 @@ def threshold_again(voting: Json, stddev: float) -> float:
     """The threshold asked for, or 0.612 times the noise of a teacher's share; a twentieth without noise."""
     if voting["vote_threshold"] is not None:
         return voting["vote_threshold"]
-    return round(0.612 * stddev / voting["num_teachers"], 4) if stddev else 0.05
+    units = voting["levels"] - 1 if voting.get("mechanism") == D2P else 1
+    return round(0.612 * stddev / units / voting["num_teachers"], 4) if stddev else 0.05
+
+
+def name_again(voting: Json) -> str:
+    """The mechanism that the settings name; those of older versions name none."""
+    return voting.get("mechanism", "topagg")
 
 
 def is_charge(event: Json, charge: tuple[float, float, int]) -> bool:
@@ -66,7 +74,8 @@ def is_charge(event: Json, charge: tuple[float, float, int]) -> bool:
 def _mechanism(mechanism: Json, config: Json) -> Iterator[str]:
     voting, privacy = config["config"]["voting"], config["config"]["privacy"]
     pairs = {
-        "name": "topagg",
+        "name": name_again(voting),
+        **{name: voting[name] for name in OWN_SETTINGS.get(name_again(voting), ())},
         "num_teachers": voting["num_teachers"],
         "top_k": voting["top_k"],
         "batch_size": voting["batch_size"],
@@ -101,7 +110,9 @@ def _partition(mechanism: Json, voting: Json) -> Iterator[str]:
 
 def _claims(header: Json, config: Json) -> Iterator[str]:
     """What the first line says of itself, against the settings that decide it."""
-    privacy = config["config"]["privacy"]
+    privacy, mechanism = config["config"]["privacy"], header["mechanism"]
+    if (mechanism["name"] == PUBLISHED) is not bool(privacy.get("as_published")):
+        yield f"{LEDGER} is of {mechanism['name']!r:.40}, {CONFIG} says as_published {privacy.get('as_published')!r}"
     insecure = privacy.get("insecure_seed") is not None
     pairs = {
         "adjacency": promises.BLANKED if insecure else promises.ADD_OR_REMOVE,
@@ -118,7 +129,8 @@ def _claims(header: Json, config: Json) -> Iterator[str]:
 
 def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
     """What was authorised is within the settings, and what was planned is what the mechanism does."""
-    if (said["epsilon"] is None) is not (privacy["noise"] == "none"):
+    unsound = privacy["noise"] == "none" or bool(privacy.get("as_published"))
+    if (said["epsilon"] is None) is not unsound:
         yield f"{LEDGER}: authorises {said['epsilon']!r:.40} with noise {privacy['noise']!r:.40}"
     elif said["epsilon"] is not None and said["epsilon"] > privacy["epsilon"]:
         yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40}, {CONFIG} says {privacy['epsilon']!r:.40}"
@@ -139,9 +151,10 @@ def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
         yield f"{LEDGER}: plans {len(scores)} scores with score_noise {header.get('score_noise')!r:.40}"
     elif not all(is_charge(event, score_charge(header)) and event["count"] == 1 for event in scores):
         yield f"{LEDGER}: the score that was planned is not what it costs"
-    if any(event["noise"] != mechanism["noise"] for event in planned + steps):
+    if any(event["noise"] != charged_noise(mechanism) for event in planned + steps):
         yield f"{LEDGER}: plans another noise than the mechanism's"
 
 
 def _is_fit(privacy: Json) -> bool:
-    return privacy["noise"] in SECURE_NOISE and privacy.get("insecure_seed") is None
+    sound = privacy["noise"] in SECURE_NOISE and not privacy.get("as_published")
+    return sound and privacy.get("insecure_seed") is None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from datalens.data.images import LabelledImages
-from datalens.mechanisms.topagg import TopAgg
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.privacy.budget import Budget
 from datalens.privacy.ledger import Ledger
 from datalens.teachers.family import Fakes, Shards, TeacherFamily, TeacherState
@@ -99,7 +99,7 @@ class Subject:
         )
 
 
-def mechanism_at(parts: Parts, step: int, **changes: object) -> TopAgg:
+def mechanism_at(parts: Parts, step: int, **changes: object) -> VoteSum:
     """The mechanism of one step, as :func:`datalens.training.algorithm.generator_step` makes it."""
     return replace(parts.mechanism, noise=parts.noise_for_step(step), **changes)
 

@@ -40,7 +40,7 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     )
     output.say(
         f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
-        f"{voting.batch_size} images, noise {plan.noise_stddev:g} votes"
+        f"{voting.batch_size} images, noise {plan.mechanism.noise_in_votes:g} votes"
     )
     if left > 0:
         output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 def unfit_line(config: Config) -> str | None:
     """The line that ends a command about such a run; None where the guarantee may be published."""
     privacy = config.privacy
+    if privacy.as_published:
+        return (
+            f"NO GUARANTEE: {config.voting.mechanism} as published, whose noise hides no choice; this release is "
+            "not fit for publication"
+        )
     if privacy.noise is NoiseKind.NONE:
         return "NO GUARANTEE: trained without noise; this release is not fit for publication"
     reasons = []

@@ -32,6 +32,7 @@ from datalens.cli.resuming import (
 )
 from datalens.cli.stopping import StopRequest
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 from datalens.teachers.store_kind import StoreKind
@@ -69,6 +70,16 @@ _RECIPES = "the recipe's"
 @click.option(
     "--num-teachers", type=Whole(), show_default=_RECIPES, help="Each owns a disjoint part of the records."
 )
+@click.option(
+    "--mechanism",
+    type=Kind(MechanismKind),
+    show_default="topagg",
+    help="How votes are released; d2p-fed and the sketches are there to compare with.",
+)
+@click.option("--levels", type=Whole(2), show_default="8", help="Of a vote, for d2p-fed.")
+@click.option("--sketch-rows", type=Whole(), show_default="5", help="Of the sketch, odd.")
+@click.option("--sketch-buckets", type=Whole(), show_default="500", help="Of each row of the sketch.")
+@click.option("--as-published", is_flag=True, help="Run fetchsgd, which has NO GUARANTEE, as it is printed.")
 @click.option("--top-k", type=Whole(), show_default=_RECIPES, help="Votes of a teacher on an image.")
 @click.option(
     "--noise-stddev",

@@ -17,6 +17,7 @@ from torch import Tensor
 from datalens.compression.topk_sign import SignVotes, signs_from_uniforms
 from datalens.compression.topk_value import topk_value
 from datalens.mechanisms.topagg import TopAgg
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.privacy.events import GaussianEvent
 from datalens.training.algorithm import Parts
 
@@ -98,11 +99,12 @@ class FixedPointSum(TopAgg):
         """TopAgg's, at UNIT times the votes."""
         return _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).threshold(noisy_BD)
 
-    def _check_tally(self, tally_BD: Tensor) -> None:
-        _as(TopAgg, self, num_teachers=UNIT * self.num_teachers)._check_tally(tally_BD)
+    def check_tally(self, tally_BD: Tensor) -> None:
+        """TopAgg's, at UNIT times the votes."""
+        _as(TopAgg, self, num_teachers=UNIT * self.num_teachers).check_tally(tally_BD)
 
 
-def _as(kind: type[TopAgg], mechanism: TopAgg, num_teachers: int | None = None) -> Any:
+def _as(kind: type[TopAgg], mechanism: VoteSum, num_teachers: int | None = None) -> Any:
     """The same settings in another mechanism."""
     fields: dict[str, Any] = {name: getattr(mechanism, name) for name in mechanism.__dataclass_fields__}
     if num_teachers is not None:

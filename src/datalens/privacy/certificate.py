@@ -86,7 +86,9 @@ def reasons_against(events: Iterable[Event], config: Mapping[str, Any]) -> list[
     events = tuple(events)
     settings = config.get("config", {}).get("privacy", {})
     reasons = []
-    if _has(events, NoiseKind.NONE) or settings.get("noise") == NoiseKind.NONE:
+    if settings.get("as_published"):
+        reasons.append(promises.AS_PUBLISHED)
+    elif _has(events, NoiseKind.NONE) or settings.get("noise") == NoiseKind.NONE:
         reasons.append(promises.NO_NOISE)
     if settings.get("insecure_seed") is not None:
         reasons.append(promises.INSECURE_SEED)

@@ -75,6 +75,11 @@ def _headline(certificate: Mapping[str, Any]) -> str:
 def _promise(certificate: Mapping[str, Any]) -> str:
     guarantee = certificate["guarantee"]
     if guarantee["epsilon"] is None:
+        if promises.AS_PUBLISHED in certificate["not_fit_because"]:
+            return (
+                "Nothing: there is no guarantee. It was trained with a mechanism as its paper prints it, which is "
+                "not sound, for a comparison."
+            )
         return "Nothing. It was trained without noise, for experiments."
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     others = guarantee["under_other_accountants"]
@@ -121,16 +126,39 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
             "voted and the generator is as it was drawn at random. It has learned from no record."
         ]
+    name = mechanism.get("name")
+    place = {
+        "d2p-fed": " units on every rotated coordinate",
+        "fetchsgd-sound": " votes on every bucket of a sketch",
+    }
+    kinds = [mechanism.get("noise")] if name == "fetchsgd" else noise["kinds"]
     return [
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
-        f"of their votes was used, {_noisily(released, ' votes on every pixel')} "
-        f"({_list(noise['kinds'])}; bits from the {noise['source']}). The generator learned from those sums and "
+        f"of their votes was used, {_noisily(released, place.get(str(name), ' votes on every pixel'))} "
+        f"({_list(kinds)}; bits from the {noise['source']}). The generator learned from those sums and "
         "from nothing else; they are in `directions.bin`, so that anybody can train it again.",
-        f"On an image a teacher has at most {mechanism.get('top_k')} votes; one person moves a sum, over the "
-        f"{mechanism.get('batch_size')} images of a step, by at most "
-        f"{max(item['sensitivity'] for item in released):g}.",
+        _moved(mechanism, max(item["sensitivity"] for item in released)),
     ]
+
+
+def _moved(mechanism: Mapping[str, Any], sensitivity: float) -> str:
+    """What a teacher may say, and how far one person moves what is summed."""
+    name = mechanism.get("name")
+    says = f"On an image a teacher has at most {mechanism.get('top_k')} votes"
+    if name == "d2p-fed":
+        says = (
+            f"On every rotated coordinate of an image a teacher gives one of {mechanism.get('levels')} levels"
+        )
+    if name == "fetchsgd":
+        return (
+            f"{says}. The largest sums were chosen before noise was added, so one person moves them by more than "
+            "the noise hides: no guarantee."
+        )
+    return (
+        f"{says}; one person moves a sum, over the {mechanism.get('batch_size')} images of a step, by at most "
+        f"{sensitivity:g}."
+    )
 
 
 def _scores(certificate: Mapping[str, Any]) -> list[str]:

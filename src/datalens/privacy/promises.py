@@ -56,6 +56,10 @@ FLOATING_POINT = (
 )
 
 NO_NOISE = "no noise was added, so there is no guarantee at all"
+AS_PUBLISHED = (
+    "the mechanism was run as published, where noise is added after a choice that nothing hides, so there is no "
+    "guarantee at all"
+)
 INSECURE_SEED = (
     "noise and secrets come from an insecure seed, so that whoever knows the seed can take the noise off"
 )

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+_SPARE = 1 + 1e-9
+"""Above the rounding of an eigenvalue of a matrix of small integers, which is below one part in 10^11."""
+_LARGEST_SIDE = 2048
+"""Up to this size a spectral norm is computed; beyond it a bound that is looser stands in."""
+
 
 def topagg_sensitivity(top_k: int, images: int, group_size: int = 1) -> float:
     """L2 sensitivity of a step's tally: ``g * 2 * sqrt(k * m)``.
@@ -81,3 +88,73 @@ def fullest_bins_sensitivity(queries: int, group_size: int = 1) -> float:
     3.0
     """
     return group_size * math.sqrt(queries)
+
+
+def d2p_fed_sensitivity(levels: int, padded_dim: int, images: int, group_size: int = 1) -> float:
+    """L2 sensitivity of a step's tally of k-level votes: ``g * 2 * (k - 1) * sqrt(P * m)``.
+
+    Proof. A teacher's votes on an image are P integers, of which none exceeds k - 1 in magnitude, whether they come
+    of a gradient's own coordinates, of padding, or of a gradient that failed. So they have L2 norm at most
+    ``(k - 1) sqrt(P)``, those on m images at most ``(k - 1) sqrt(P m)``, and a teacher that changes moves the sum by
+    at most twice that; it is reached where all of them turn from one end to the other.
+
+    Args:
+        levels: of the quantiser, k.
+        padded_dim: rotated coordinates, P: the padded ones are votes like the others.
+        images: of a step that one teacher votes on, m.
+        group_size: records that one person may own, g.
+
+    >>> d2p_fed_sensitivity(8, 1024, 1)
+    448.0
+    """
+    return group_size * 2.0 * (levels - 1) * math.sqrt(padded_dim * images)
+
+
+def sketch_sensitivity(
+    bucket_JD: np.ndarray, sign_JD: np.ndarray, buckets: int, top_k: int, images: int, group_size: int = 1
+) -> float:
+    """L2 sensitivity of a step's sketched tally: a proved bound, ``g * 2 * sqrt(m) * min(a, b)``.
+
+    Proof. Sketching is linear, one matrix S of -1, 0 and 1 for all. A teacher's votes v on an image have at most k
+    entries, of -1 or +1. (a) ``|S v| <= |S| |v| <= |S| sqrt(k)`` with the spectral norm |S|. (b) Where n_b of the k
+    coordinates fall into bucket b of a row, the bucket holds at most n_b in magnitude, n_b is at most the number
+    of all coordinates that fall there, and all n_b of the row add up to at most k; the sum of their squares is
+    convex, so it is largest where the fullest buckets are filled first. Summed over rows this bounds ``|S v|^2``.
+    The norm of the tables of m images is at most ``sqrt(m)`` times that, and a teacher that changes goes from one
+    such table to another: at most twice as far.
+
+    Args:
+        bucket_JD: the bucket of each coordinate in each row.
+        sign_JD: -1 or 1.
+        buckets: of a row.
+        top_k: most votes of one teacher on one image, k.
+        images: of a step that one teacher votes on, m.
+        group_size: records that one person may own, g.
+    """
+    norm = min(
+        _spectral_norm(bucket_JD, sign_JD, buckets) * math.sqrt(top_k), _fullest(bucket_JD, buckets, top_k)
+    )
+    return group_size * 2.0 * math.sqrt(images) * norm
+
+
+def _spectral_norm(bucket_JD: np.ndarray, sign_JD: np.ndarray, buckets: int) -> float:
+    """An upper bound on the spectral norm of the sketch's matrix, exact but for rounding where it is small."""
+    rows, dim = bucket_JD.shape
+    if min(rows * buckets, dim) > _LARGEST_SIDE:  # |S|^2 <= (largest column sum) (largest row sum)
+        fullest = max(int(np.bincount(row, minlength=buckets).max()) for row in bucket_JD)
+        return math.sqrt(rows * fullest)
+    matrix = np.zeros((rows * buckets, dim))
+    places = bucket_JD + buckets * np.arange(rows)[:, None]
+    matrix[places.ravel(), np.tile(np.arange(dim), rows)] = sign_JD.ravel()
+    gram = matrix.T @ matrix if dim <= rows * buckets else matrix @ matrix.T  # whole numbers: exact
+    return math.sqrt(float(np.linalg.eigvalsh(gram)[-1])) * _SPARE
+
+
+def _fullest(bucket_JD: np.ndarray, buckets: int, top_k: int) -> float:
+    """The root of the sum over rows of the squared fills, ``top_k`` coordinates in the fullest buckets."""
+    total = 0
+    for row in bucket_JD:
+        fills = np.sort(np.bincount(row, minlength=buckets))[::-1]
+        before = np.concatenate([[0], np.cumsum(fills)[:-1]])
+        total += int(np.square(np.clip(top_k - before, 0, fills)).sum())
+    return math.sqrt(total)

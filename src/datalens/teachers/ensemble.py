@@ -34,8 +34,8 @@ class Diagnostics:
     Attributes:
         step: the generator step.
         failed: (teacher, number of images) whose gradients were not finite, so that the votes were zero.
-        rms_agreement: root mean square over images and coordinates of tally / N, between 0 and 1; votes of
-            pure chance give sqrt(k / (D * N)), not 0.
+        rms_agreement: root mean square over images and coordinates of tally / N, between 0 and 1, in whole
+            votes; votes of pure chance give sqrt(k / (D * N)), not 0.
         max_agreement: the largest |tally| / N.
     """
 
@@ -83,6 +83,8 @@ class TeacherEnsemble:
     Attributes:
         compress: from a gradient to at most ``top_k`` votes on an image, :func:`topk_sign`; experiments put
             something else in its place.
+        width_of: from the coordinates of an image to those that are voted on; the same number unless changed.
+        largest_vote: of a teacher on a coordinate, for the diagnostics.
 
     Raises:
         ConfigError: no teachers, or a chunk of none.
@@ -111,6 +113,8 @@ class TeacherEnsemble:
         self.device = torch.device(device)
         self.span = span if span is not None else (0, self.num_teachers)
         self.compress: Callable[[Tensor, int, float, torch.Generator], SignVotes] = topk_sign
+        self.width_of: Callable[[int], int] = int
+        self.largest_vote = 1
         self._shards = shards
         self._streams = streams
         self._add_others = add_others
@@ -149,9 +153,8 @@ class TeacherEnsemble:
             fakes.labels_B.to(self.device, non_blocking=True),
         )
         batch_size = len(fakes.images_BCHW)
-        tally_BD = torch.zeros(
-            batch_size, fakes.images_BCHW[0].numel(), dtype=torch.int32, device=self.device
-        )
+        width = self.width_of(fakes.images_BCHW[0].numel())
+        tally_BD = torch.zeros(batch_size, width, dtype=torch.int32, device=self.device)
         failed_T = torch.zeros(self.num_teachers, dtype=torch.int32, device=self.device)
         adding = Lock()
 
@@ -247,7 +250,7 @@ class TeacherEnsemble:
         return self.family.init(num_teachers, self._streams.torch("teacher-weights", block), self.device)
 
     def _diagnostics(self, step: int, tally_BD: Tensor, failed_T: Tensor) -> Diagnostics:
-        share_BD = tally_BD.double() / self.num_teachers
+        share_BD = tally_BD.double() / (self.num_teachers * self.largest_vote)
         return Diagnostics(
             step=step,
             failed=tuple((int(t), int(failed_T[t])) for t in failed_T.nonzero().flatten()),

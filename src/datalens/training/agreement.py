@@ -23,6 +23,7 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> No
     """
     voting, privacy = facts.config.voting, facts.config.privacy
     expected = {
+        "name": str(voting.mechanism),
         "num_teachers": voting.num_teachers,
         "shard_size": partition.shard_size,
         "num_records": facts.num_records,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from datalens.mechanisms.topagg import TopAgg
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
 from datalens.student.update import Student
@@ -28,7 +28,7 @@ class Parts:
         config: the run's settings.
         student: the generator in training. Public.
         teachers: the discriminators, each with its shard. Private.
-        mechanism: TopAgg, where private becomes public.
+        mechanism: TopAgg or another, where private becomes public.
         budget: asked before every release.
         noise_for_step: the noise source of a step; never the same draws for two steps.
         record: puts a released direction on disk. Public.
@@ -38,7 +38,7 @@ class Parts:
     config: Config
     student: Student
     teachers: TeacherEnsemble
-    mechanism: TopAgg
+    mechanism: VoteSum
     budget: Budget
     noise_for_step: Callable[[int], NoiseSource]
     record: Callable[[DirectionRecord], None]

@@ -19,6 +19,7 @@ from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config, Performance
 from datalens.training.crew import Crew
 from datalens.training.facts import PublicFacts, declared_records, require_public_classes
+from datalens.training.mechanisms import set_compression
 from datalens.training.plan import Plan, check_plan
 
 
@@ -71,7 +72,9 @@ def make_teachers(
         folder,
         ranks.place.local_size,
     )
-    return Crew(family, shards, private, chunk_size, device, store, span, ranks)
+    crew = Crew(family, shards, private, chunk_size, device, store, span, ranks)
+    set_compression(crew, voting)
+    return crew
 
 
 def teacher_settings(
@@ -95,7 +98,7 @@ def teacher_settings(
 def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
     """From a step to its noise source; with an insecure seed every step has a stream of its own."""
     privacy = config.privacy
-    if privacy.insecure_seed is None or not privacy.is_private:
+    if privacy.insecure_seed is None or not privacy.adds_noise:
         noise = make_noise(privacy.noise)
         return lambda step: noise
     streams = Streams.from_insecure_seed(privacy.insecure_seed, "noise")

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from datalens.errors import BudgetError, ConfigError
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import Event, compact
@@ -62,6 +63,8 @@ def change_terms(
             raise ConfigError(
                 f"{name} = {given[name]!r}: is frozen once a run has begun; may change: {', '.join(CHANGEABLE)}"
             )
+    if "top_k" in given and facts.config.voting.mechanism is MechanismKind.D2P_FED:
+        raise ConfigError(f"top_k = {given['top_k']!r}: d2p-fed keeps all coordinates; leave it out")
     ledger, before = budget.ledger, terms_in_force(budget.ledger)
     epsilon = given.pop("epsilon", None)
     checked = facts.config.replace(voting=given, privacy={} if epsilon is None else {"epsilon": epsilon})
@@ -71,13 +74,13 @@ def change_terms(
     wanted = replace(before, **{name: getattr(checked.voting, name) for name in given})
     if "noise_stddev" in given and "vote_threshold" not in given:
         wanted = replace(wanted, vote_threshold=_following_threshold(facts.config, before, wanted))
-    event = wanted.mechanism(facts.config).event(facts.config.voting.batch_size, facts.dim)
+    event = wanted.mechanism(facts.config, facts.dim).event(facts.config.voting.batch_size, facts.dim)
     if epsilon is None and wanted == before:
         return None
     if not facts.config.privacy.is_private:
         if epsilon is not None or "noise_stddev" in given:
             raise ConfigError(
-                "epsilon and noise_stddev have no meaning for a run without noise; leave them out"
+                "epsilon and noise_stddev have no meaning for a run without a guarantee; leave them out"
             )
         room = max(0, wanted.num_steps - next_step(ledger.lines))
     else:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from datalens.errors import ConfigError
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.models.finish import Outside
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
@@ -66,6 +67,8 @@ class Privacy(Section):
         score_noise: standard deviation, in right predictions, of the one score on people's data that the budget
             leaves room for; None for no such score.
         insecure_seed: repeatable everything, noise included; such a release is not fit for publication.
+        as_published: run a mechanism that is not sound as its paper prints it (voting.mechanism = fetchsgd): there
+            is no guarantee then, whatever the noise, and everything that is written says so.
     """
 
     epsilon: Positive = 1.0
@@ -78,30 +81,43 @@ class Privacy(Section):
     group_size: Count = 1
     score_noise: Positive | None = None
     insecure_seed: Annotated[int, Field(ge=0)] | None = None
+    as_published: bool = False
 
     _accountant = field_validator("accountant", mode="before")(known_name(AccountantKind))
     _noise = field_validator("noise", mode="before")(known_name(NoiseKind))
 
     @property
     def is_private(self) -> bool:
-        """False where no noise is added: nothing is promised then."""
+        """False where no noise is added, or to what is not sound: nothing is promised then."""
+        return self.adds_noise and not self.as_published
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether noise is drawn at all."""
         return self.noise is not NoiseKind.NONE
 
     @property
     def is_publishable(self) -> bool:
         """Whether noise and secrets are such that the guarantee can be published."""
-        return self.noise in (NoiseKind.ROUNDED, NoiseKind.DISCRETE) and self.insecure_seed is None
+        proper = self.noise in (NoiseKind.ROUNDED, NoiseKind.DISCRETE) and self.insecure_seed is None
+        return proper and not self.as_published
 
 
 class Voting(Section):
-    """TopAgg (Algorithms 2 and 3) and the number of questions asked of the teachers.
+    """TopAgg (Algorithms 2 and 3), or what it is compared with, and the number of questions asked of the teachers.
 
     Attributes:
+        mechanism: how votes are compressed and released: topagg, d2p-fed, fetchsgd-sound, or fetchsgd, which has no
+            guarantee; see ``docs/baselines.md``.
         num_teachers: N.
         shard_size: slots of each teacher; None for all that fit.
-        top_k: kept coordinates per teacher and image, k.
-        clip_bound: coordinate clip of a teacher's gradient, c.
-        noise_stddev: in votes; None for the smallest that makes ``num_steps`` fit the budget.
+        top_k: kept coordinates per teacher and image, k; d2p-fed keeps all of them.
+        levels: of a vote on a rotated coordinate, for d2p-fed.
+        sketch_rows: of the sketch, odd, for fetchsgd and fetchsgd-sound.
+        sketch_buckets: of each of its rows.
+        clip_bound: coordinate clip of a teacher's gradient, c; of d2p-fed after the rotation.
+        noise_stddev: in votes (of d2p-fed in units of the quantiser, levels - 1 to a vote); None for the smallest
+            that makes ``num_steps`` fit the budget.
         vote_threshold: fraction of N that a noisy vote must reach to count, beta; None for the one that keeps
             most of a weak signal under the run's noise.
         batch_size: generated images voted on in one generator step, m.
@@ -109,15 +125,28 @@ class Voting(Section):
         num_steps: generator steps, T; None for as many as the budget allows.
     """
 
+    mechanism: MechanismKind = MechanismKind.TOPAGG
     num_teachers: Slots = 4000
     shard_size: Slots | None = None
     top_k: Count = 200
+    levels: Annotated[int, Field(ge=2, le=128)] = 8
+    sketch_rows: Annotated[int, Field(ge=1, le=99)] = 5
+    sketch_buckets: Annotated[int, Field(ge=1, le=2**20)] = 500
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
     vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     batch_size: Annotated[int, Field(ge=2, le=2**16)] = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
+
+    _mechanism = field_validator("mechanism", mode="before")(_enum(MechanismKind))
+
+    @field_validator("sketch_rows")
+    @classmethod
+    def _odd(cls, value: int) -> int:
+        if value % 2 == 0:
+            raise ValueError("must be odd, so that the median of the rows is one of them")
+        return value
 
     @property
     def images_voted(self) -> int:

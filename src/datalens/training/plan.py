@@ -10,7 +10,11 @@ import math
 from dataclasses import dataclass
 
 from datalens.errors import ConfigError
+from datalens.mechanisms.d2p_fed import D2PFed
+from datalens.mechanisms.fetchsgd import PublishedFetchSGD, SketchedSum
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.mechanisms.topagg import TopAgg
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.noise import make_noise
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.calibration import max_releases, require_releases, tidy
@@ -18,6 +22,7 @@ from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
 from datalens.training.config import Config
+from datalens.training.mechanisms import check_mechanism
 from datalens.training.pricing import (
     cost,
     drowned,
@@ -55,14 +60,14 @@ class Plan:
         num_steps: generator steps, hence releases.
         event: what one step costs.
         authorisation: the ceiling, and these releases as its plan.
-        mechanism: TopAgg with these settings; its noise is replaced step by step.
+        mechanism: TopAgg or another with these settings; its noise is replaced step by step.
     """
 
     noise_stddev: float
     num_steps: int
     event: GaussianEvent
     authorisation: Authorisation
-    mechanism: TopAgg
+    mechanism: VoteSum
 
 
 def check_plan(
@@ -83,7 +88,7 @@ def check_plan(
     """
     dim = math.prod(image_shape)
     _check_shards(config, num_records)
-    _check_top_k(config, dim)
+    check_mechanism(config, dim)
     voting, privacy = config.voting, config.privacy
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
     if signal_matters and noise_is_free and not is_heard(config, least_noise(config, dim)):
@@ -104,7 +109,8 @@ def plan_signal(config: Config, plan: Plan, *, require: bool = False) -> Signal:
     voting = config.voting
     judge = require_signal if require else signal_of
     share = voting.images_voted / voting.batch_size
-    return judge(voting.num_teachers, plan.noise_stddev, plan.mechanism.vote_threshold, share_voting=share)
+    mechanism = plan.mechanism
+    return judge(voting.num_teachers, mechanism.noise_in_votes, mechanism.vote_threshold, share_voting=share)
 
 
 def plan_releases(config: Config, dim: int) -> Plan:
@@ -117,7 +123,9 @@ def plan_releases(config: Config, dim: int) -> Plan:
         BudgetError: epsilon too small for one step; names the smallest that works.
     """
     voting, privacy = config.voting, config.privacy
-    _check_top_k(config, dim)
+    check_mechanism(config, dim)
+    if privacy.as_published:
+        return _as_printed(config, dim)
     if not privacy.is_private:
         if voting.noise_stddev is not None:
             raise ConfigError(
@@ -125,11 +133,11 @@ def plan_releases(config: Config, dim: int) -> Plan:
             )
         if voting.num_steps is None:
             raise ConfigError(f"num_steps is not set: {WITHOUT_NOISE}")
-        mechanism = mechanism_of(config, 0.0)
+        mechanism = mechanism_of(config, dim, 0.0)
         event = mechanism.event(voting.batch_size, dim)
         return Plan(0.0, voting.num_steps, event, Authorisation.not_private(privacy.delta), mechanism)
     stddev = voting.noise_stddev if voting.noise_stddev is not None else _noise_for_steps(config, dim)
-    mechanism = mechanism_of(config, stddev)
+    mechanism = mechanism_of(config, dim, stddev)
     event = mechanism.event(voting.batch_size, dim)
     target = (privacy.epsilon, privacy.delta, privacy.accountant)
     require_releases(event, *target)
@@ -174,27 +182,38 @@ def _check_shards(config: Config, num_records: int) -> None:
     )
 
 
-def _check_top_k(config: Config, dim: int) -> None:
-    if config.voting.top_k > dim:
-        raise ConfigError(
-            f"top_k = {config.voting.top_k}: an image has {dim} coordinates; choose at most {dim}"
-        )
+def _as_printed(config: Config, dim: int) -> Plan:
+    """The noise and steps that the paper would take for an epsilon, which is TopAgg's count; nothing is promised."""
+    counted = config.replace(privacy__as_published=False, voting__mechanism=MechanismKind.TOPAGG)
+    plan = plan_releases(counted, dim)
+    mechanism = mechanism_of(config, dim, plan.noise_stddev)
+    event = mechanism.event(config.voting.batch_size, dim)
+    nothing = Authorisation.not_private(config.privacy.delta)
+    return Plan(plan.noise_stddev, plan.num_steps, event, nothing, mechanism)
 
 
-def mechanism_of(config: Config, stddev: float) -> TopAgg:
-    """TopAgg with these settings, for planning: its noise is a stand-in."""
+def mechanism_of(config: Config, dim: int, stddev: float) -> VoteSum:
+    """The mechanism with these settings, for planning: its noise is a stand-in."""
     voting = config.voting
     kind = config.privacy.noise
     key = None if config.privacy.insecure_seed is None or kind is NoiseKind.NONE else b"plan only"
-    return TopAgg(
-        voting.num_teachers,
-        voting.top_k,
+    rest = (
         stddev,
         vote_threshold(voting, stddev),
         make_noise(kind, key),
         voting.images_per_teacher,
         config.privacy.group_size,
     )
+    sketch = (voting.sketch_rows, voting.sketch_buckets)
+    match voting.mechanism:
+        case MechanismKind.TOPAGG:
+            return TopAgg(voting.num_teachers, voting.top_k, *rest)
+        case MechanismKind.D2P_FED:
+            return D2PFed(voting.num_teachers, voting.levels, dim, *rest)
+        case MechanismKind.FETCHSGD_SOUND:
+            return SketchedSum(voting.num_teachers, voting.top_k, *rest, *sketch)
+        case MechanismKind.FETCHSGD:
+            return PublishedFetchSGD(voting.num_teachers, voting.top_k, *rest, *sketch)
 
 
 def _most_steps(event: GaussianEvent, config: Config) -> int:
@@ -224,7 +243,7 @@ def _noise_for_steps(config: Config, dim: int) -> float:
         )
     stddev = least_noise(config, dim)
     while stddev <= noise_limit(config):
-        event = mechanism_of(config, stddev).event(voting.batch_size, dim)  # with the sampler's slack
+        event = mechanism_of(config, dim, stddev).event(voting.batch_size, dim)  # with the sampler's slack
         if cost(event, voting.num_steps, config) <= privacy.epsilon:
             return stddev
         stddev = tidy(stddev * 1.001)

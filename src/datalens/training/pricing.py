@@ -6,37 +6,39 @@ import math
 
 from datalens.errors import ConfigError
 from datalens.mechanisms.gaussian_sum import GaussianSum
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.noise import make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.calibration import epsilon_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, times
-from datalens.privacy.sensitivity import topagg_sensitivity
 from datalens.privacy.signal import best_threshold, signal_of
 from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config, Voting
+from datalens.training.mechanisms import step_bound, units_a_vote
 
 SCORE_SHARE = 0.9
 """A score may take so much of epsilon; the steps need the rest."""
 _ANY_DIM = 2**20
-"""Coordinates to reckon with where images are not known yet; they matter to the sampler's slack alone."""
+"""Coordinates to reckon with where images are not known yet; to TopAgg they matter for the sampler's slack alone."""
 _UNTABULATED_LIMIT = 1e9
 _SPARE_NOISE = 1.01
 """What rounding may add to the least noise."""
 
 
-def least_epsilon(config: Config, dim: int = _ANY_DIM) -> float | None:
+def least_epsilon(config: Config, dim: int | None = None) -> float | None:
     """The smallest epsilon at which these settings, with that epsilon instead of theirs, make a plan.
 
     Where the noise is given, it pays for the steps asked for, or one. Where it is free, it pays for them with
     the most noise that the sampler has and that leaves a signal.
 
     Returns:
-        None where no epsilon helps, or none is needed.
+        None where no epsilon helps, or none is needed, or where it depends on the images and they are not known.
     """
     voting, privacy = config.voting, config.privacy
-    if not privacy.is_private:
+    if not privacy.is_private or (dim is None and voting.mechanism is not MechanismKind.TOPAGG):
         return None
+    dim = dim or _ANY_DIM
     score = score_mechanism(config)
     if voting.noise_stddev is not None:
         if not is_heard(config, voting.noise_stddev):
@@ -72,7 +74,7 @@ def vote_threshold(voting: Voting, stddev: float) -> float:
         return voting.vote_threshold
     if stddev == 0:
         return 0.05
-    return best_threshold(voting.num_teachers, stddev)
+    return best_threshold(voting.num_teachers, stddev / units_a_vote(voting))
 
 
 def cost(event: GaussianEvent, num_steps: int, config: Config) -> float:
@@ -117,9 +119,8 @@ def least_noise(config: Config, dim: int) -> float:
 
 def _draft(config: Config, dim: int, stddev: float) -> GaussianEvent:
     """A step's event with the largest slack that the sampler has at any noise: no table need be built."""
-    voting, privacy = config.voting, config.privacy
-    sensitivity = topagg_sensitivity(voting.top_k, voting.images_voted, privacy.group_size)
-    return GaussianEvent(sensitivity, stddev, voting.batch_size * dim, privacy.noise, SLACK_BOUND)
+    sensitivity, coordinates = step_bound(config, dim)
+    return GaussianEvent(sensitivity, stddev, coordinates, config.privacy.noise, SLACK_BOUND)
 
 
 def noise_limit(config: Config) -> float:
@@ -134,7 +135,7 @@ def is_heard(config: Config, stddev: float) -> bool:
         return False
     signal = signal_of(
         voting.num_teachers,
-        stddev,
+        stddev / units_a_vote(voting),
         vote_threshold(voting, stddev),
         share_voting=voting.images_voted / voting.batch_size,
     )
@@ -147,7 +148,8 @@ def _most_noise(config: Config) -> float | None:
     A threshold above all votes is reached with the help of noise only, so less noise need not be better: the
     search goes from much noise to little.
     """
-    high = min(noise_limit(config), 16.0 * config.voting.num_teachers)  # beyond that nothing is heard
+    most = 16.0 * config.voting.num_teachers * units_a_vote(config.voting)
+    high = min(noise_limit(config), most)  # beyond that nothing is heard
     if is_heard(config, high):
         return high
     low = high / 1.05

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from datalens.errors import LedgerError
-from datalens.mechanisms.topagg import TopAgg
+from datalens.mechanisms.kinds import MechanismKind
+from datalens.mechanisms.vote_sum import VoteSum
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.events import Event, times
 from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
 from datalens.teachers.partition import Partition
-from datalens.training.config import Config
+from datalens.training.config import Config, Voting
 from datalens.training.facts import PublicFacts
 from datalens.training.plan import Plan, mechanism_of, score_mechanism
 from datalens.version import __version__
@@ -43,14 +44,14 @@ class Terms:
         """The run's settings with these in force."""
         voting = {
             "top_k": self.top_k,
-            "noise_stddev": self.noise_stddev if config.privacy.is_private else None,
+            "noise_stddev": self.noise_stddev if config.privacy.adds_noise else None,
             "num_steps": self.num_steps,
         }
         return config.replace(voting=voting)
 
-    def mechanism(self, config: Config) -> TopAgg:
-        """TopAgg on these terms; its noise is replaced step by step."""
-        mechanism = mechanism_of(self.config(config), self.noise_stddev)
+    def mechanism(self, config: Config, dim: int) -> VoteSum:
+        """The run's mechanism on these terms; its noise is replaced step by step."""
+        mechanism = mechanism_of(self.config(config), dim, self.noise_stddev)
         return replace(mechanism, vote_threshold=self.vote_threshold)
 
 
@@ -64,7 +65,8 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: 
         "authorisation": plan.authorisation.to_json(),
         "adjacency": "add-or-remove-one" if partition.from_os_entropy else "one-record-blanked",
         "mechanism": {
-            "name": "topagg",
+            "name": str(voting.mechanism),
+            **_own_terms(voting),
             "num_teachers": voting.num_teachers,
             "shard_size": partition.shard_size,
             "num_records": facts.num_records,
@@ -83,6 +85,17 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: 
         "publishable": privacy.is_publishable,
         "data": facts.data_name,
     }
+
+
+def _own_terms(voting: Voting) -> dict[str, int]:
+    """What a mechanism has that TopAgg has not."""
+    match voting.mechanism:
+        case MechanismKind.TOPAGG:
+            return {}
+        case MechanismKind.D2P_FED:
+            return {"levels": voting.levels}
+        case MechanismKind.FETCHSGD | MechanismKind.FETCHSGD_SOUND:
+            return {"sketch_rows": voting.sketch_rows, "sketch_buckets": voting.sketch_buckets}
 
 
 def _planned_events(config: Config, plan: Plan) -> list[Event]:
@@ -115,7 +128,7 @@ def terms_in_force(ledger: Ledger) -> Terms:
 def plan_in_force(facts: PublicFacts, ledger: Ledger, authorisation: Authorisation) -> Plan:
     """The plan of a run that goes on, from what was recorded and not from a new calculation."""
     terms = terms_in_force(ledger)
-    mechanism = terms.mechanism(facts.config)
+    mechanism = terms.mechanism(facts.config, facts.dim)
     event = mechanism.event(facts.config.voting.batch_size, facts.dim)
     return Plan(terms.noise_stddev, terms.num_steps, event, authorisation, mechanism)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from datalens.errors import BudgetError, ConfigError
 from datalens.mechanisms.gaussian_sum import GaussianSum
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.noise import make_noise
 from datalens.noise.table import SLACK_BOUND
 from datalens.privacy import private_tuning
@@ -111,6 +112,11 @@ def plan_tuning(
         raise ConfigError(
             "a tuning needs rounded or discrete noise and no insecure seed: its result is to be published"
         )
+    for number, config in enumerate(candidates):
+        if config.voting.mechanism is not MechanismKind.TOPAGG:
+            raise ConfigError(
+                f"candidate {number}: mechanism = {config.voting.mechanism}: a tuning is of topagg; leave it out"
+            )
     held = int(settings.held_out * num_records)
     if held < 1:
         raise ConfigError(f"held_out = {settings.held_out:g}: holds out no record of {num_records}; raise it")
