@@ -139,7 +139,7 @@ class Voting(Section):
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
 
-    _mechanism = field_validator("mechanism", mode="before")(_enum(MechanismKind))
+    _mechanism = field_validator("mechanism", mode="before")(known_name(MechanismKind))
 
     @field_validator("sketch_rows")
     @classmethod
