@@ -14,7 +14,7 @@ from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import NoiseKind, times
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 
 def shapes(count: int = 400) -> LabelledImages:

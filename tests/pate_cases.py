@@ -18,7 +18,8 @@ from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.sampling import sample_images
-from datalens.training.config import Privacy, StudentSettings
+from datalens.training.config import StudentSettings
+from datalens.training.sections import Privacy
 
 RECORDS, SIDE = 120, 8
 SIZE = PublicSize(RECORDS, (1, SIDE, SIDE), 4)

@@ -8,7 +8,7 @@ from baseline_scene import context_for, same_state, shapes, size_of
 
 from datalens.baselines.dcgan import DcganSettings
 from datalens.errors import CheckpointError, ConfigError
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 SMALL = {"latent_dim": 4, "hidden_units": 32, "channels": 8}
 OPEN = Privacy(noise="none")

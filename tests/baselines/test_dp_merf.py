@@ -27,7 +27,7 @@ from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.student.sampling import sample_images
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 SHAPE, CLASSES, DELTA = (1, 8, 8), 4, 1e-5
 SMALL = MerfSettings(
@@ -351,7 +351,9 @@ def learned() -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
     learner = method.begin(context)
     for step in range(method.num_steps):
         learner.step(step)
-    return lambda count: sample_images(learner.generator(), method.latent, count, seed=1)
+    return lambda count: sample_images(
+        learner.generator(), method.settings.latent(method.size), count, seed=1
+    )
 
 
 def test_it_learns_drawn_shapes_without_noise(

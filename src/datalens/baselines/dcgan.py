@@ -20,8 +20,7 @@ from datalens.baselines.state import pack, unpack
 from datalens.errors import ConfigError
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
-from datalens.student.latent import LatentSpace
-from datalens.training.config import Count, Positive, Privacy, Width
+from datalens.training.sections import Count, Positive, Privacy, Width
 
 BETAS = (0.5, 0.999)
 
@@ -72,11 +71,6 @@ class Dcgan:
         """Steps of a whole training."""
         return self.settings.num_steps
 
-    @property
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-        return self.settings.latent(self.size)
-
     def planned(self) -> tuple[Planned, ...]:
         """None: there is no guarantee."""
         return ()
@@ -90,11 +84,13 @@ class DcganLearner:
     """Generator and discriminator in training on the records themselves. Private."""
 
     def __init__(self, method: Dcgan, context: Context) -> None:
-        self._settings, self._context, self._latent = method.settings, context, method.latent
-        size, device = method.size, context.device
-        self._generator = method.settings.generator(size, context.public.torch("generator-weights")).to(
-            device
+        self._settings, self._context, self._latent = (
+            method.settings,
+            context,
+            method.settings.latent(method.size),
         )
+        size, device = method.size, context.device
+        self._generator = method.settings.fresh(size, context.public.torch("generator-weights")).to(device)
         self._critic = ConditionalDiscriminator(
             size.image_shape, size.num_classes, method.settings.critic_channels
         )

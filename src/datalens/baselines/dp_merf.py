@@ -32,9 +32,8 @@ from datalens.models.finish import FinishedGenerator
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
-from datalens.student.latent import LatentSpace
-from datalens.training.config import Count, Fraction, Positive, Privacy, Width
 from datalens.training.repeats import refuse_groups
+from datalens.training.sections import Count, Fraction, Positive, Privacy, Width
 
 WHAT = "mean embedding"
 _RECORDS_AT_ONCE = 256
@@ -120,11 +119,6 @@ class DPMerf:
         return self.settings.num_steps
 
     @property
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-        return self.settings.latent(self.size)
-
-    @property
     def grid(self) -> Grid:
         """Where every record's features are put."""
         return Grid(1.0, self.units, self.settings.num_features)
@@ -153,11 +147,12 @@ class MerfLearner:
 
     def __init__(self, method: DPMerf, context: Context) -> None:
         self._method, self._context = method, context
+        self._latent = method.settings.latent(method.size)
         settings, shape = method.settings, method.size.image_shape
         rng = context.public.torch("random-features")
         scale = settings.length_scale or public_length_scale(shape)
         self._features = RandomFeatures.draw(settings.num_features, shape, scale, rng).to(context.device)
-        self._generator = settings.generator(method.size, context.public.torch("generator-weights"))
+        self._generator = settings.fresh(method.size, context.public.torch("generator-weights"))
         self._generator.to(context.device).train()
         self._adam = torch.optim.Adam(self._generator.parameters(), settings.learning_rate)
         self._embedding_YF: Tensor | None = None
@@ -170,7 +165,7 @@ class MerfLearner:
         for group in self._adam.param_groups:
             group["lr"] = self._learning_rate(step)
         labels_B = torch.arange(method.size.num_classes).repeat_interleave(method.settings.images_per_class)
-        latents_BZ = method.latent.latents(len(labels_B), self._context.public.torch("latents", step))
+        latents_BZ = self._latent.latents(len(labels_B), self._context.public.torch("latents", step))
         images_BCHW = self._generator(latents_BZ.to(device), labels_B.to(device))
         features_BF = self._features.of_images(images_BCHW)
         loss = merf_loss(features_BF.unflatten(0, (method.size.num_classes, -1)), self._embedding_YF)
@@ -203,7 +198,7 @@ class MerfLearner:
 
     def generator(self) -> FinishedGenerator:
         """The generator, its batch-norm statistics settled on public latents."""
-        return settled(self._generator, self._method.latent, self._context.public.torch("settling"))
+        return settled(self._generator, self._latent, self._context.public.torch("settling"))
 
     def _release(self, step: int) -> Tensor:
         """The noisy mean embedding, float32 [Y, 2M]; a public number of records divides it."""

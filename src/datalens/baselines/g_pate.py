@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from datalens.baselines.generating import generator_plan
+from datalens.baselines.generating import StudentMethodSettings, generator_plan
 from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
@@ -29,23 +29,15 @@ from datalens.student.update import Student
 from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.family import Fakes, TeacherState
 from datalens.teachers.shards import RecordShards
-from datalens.training.config import (
-    Count,
-    Fraction,
-    Positive,
-    Privacy,
-    Section,
-    Slots,
-    StudentSettings,
-    Teachers,
-)
+from datalens.training.config import Teachers
+from datalens.training.sections import Count, Fraction, Positive, Privacy, Slots
 
 CHECKS, ANSWERS = "checks", "answers"
 TEACHER_BLOCK = 20
 """Teachers handled at once, which share one random stream of initial weights."""
 
 
-class GPateSettings(Section):
+class GPateSettings(StudentMethodSettings):
     """Settings of G-PATE. What costs privacy: ``batch_size``, ``num_projected`` and ``num_steps``.
 
     Attributes:
@@ -60,7 +52,6 @@ class GPateSettings(Section):
         noise_stddev: on every bin of an answer, in votes; None for the least that makes all steps fit the budget.
         threshold_noise: noise on the fullest bin, as a multiple of that.
         teachers: which discriminators, and how they learn; the same choices as DataLens's.
-        generator: what the generator is and how it learns; the same choices as DataLens's.
     """
 
     num_teachers: Slots = 2000
@@ -74,7 +65,6 @@ class GPateSettings(Section):
     noise_stddev: Positive | None = None
     threshold_noise: Positive = 3.0
     teachers: Teachers = Teachers()
-    generator: StudentSettings = StudentSettings()
 
     @property
     def clip(self) -> float:

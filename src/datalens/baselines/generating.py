@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from datalens.baselines.method import PublicSize
-from datalens.models.finish import Finish
+from datalens.baselines.method import MethodSettings, PublicSize
+from datalens.models.finish import Finish, FinishedGenerator
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
 from datalens.training.config import StudentSettings
+
+
+class StudentMethodSettings(MethodSettings):
+    """Settings of a method whose generator is DataLens's student.
+
+    Attributes:
+        generator: what it is and how it learns; the same choices as DataLens's.
+    """
+
+    generator: StudentSettings = StudentSettings()
+
+    def latent(self, size: PublicSize) -> LatentSpace:
+        """What the generator is fed."""
+        return LatentSpace(self.generator.latent_dim, size.num_classes, self.generator.latent_law)
+
+    def network(self, size: PublicSize) -> FinishedGenerator:
+        """The finished generator's network, its weights all zero."""
+        return generator_plan(self.generator, size, batch_size=1, num_proposals=1).generator()
+
+    @property
+    def least_numbers(self) -> int:
+        """Its largest two layers."""
+        return self.generator.hidden_units * max(self.generator.latent_dim, self.generator.channels)
 
 
 def generator_plan(

@@ -7,6 +7,7 @@ before it draws noise.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -21,6 +22,7 @@ from datalens.privacy.budget import Budget
 from datalens.privacy.events import Event
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
+from datalens.training.sections import Privacy, Section
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,31 @@ class Context:
     device: torch.device
 
 
+class MethodSettings(Section, ABC):
+    """A method's settings, frozen and checked when made."""
+
+    @abstractmethod
+    def plan(self, privacy: Privacy, size: PublicSize) -> Method:
+        """The method with the noise that makes all its releases cost at most ``privacy.epsilon``.
+
+        Raises:
+            ConfigError: no noise does, or settings that contradict each other.
+        """
+
+    @abstractmethod
+    def latent(self, size: PublicSize) -> LatentSpace:
+        """What the generator is fed."""
+
+    @abstractmethod
+    def network(self, size: PublicSize) -> FinishedGenerator:
+        """The generator's network, its weights all zero."""
+
+    @property
+    @abstractmethod
+    def least_numbers(self) -> int:
+        """Fewest numbers that its weights can be."""
+
+
 class Learner(Protocol):
     """A method in training. After a crash it goes on from its last checkpoint; what was charged since is lost."""
 
@@ -103,14 +130,9 @@ class Learner(Protocol):
 
 
 class Method(Protocol):
-    """A method with settings that fit a budget; settings make one by ``plan(privacy, size)``."""
+    """A method with settings that fit a budget, made by :meth:`MethodSettings.plan`."""
 
     name: ClassVar[str]
-
-    @property
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-        ...
 
     @property
     def num_steps(self) -> int:

@@ -6,16 +6,16 @@ import copy
 
 import torch
 
-from datalens.baselines.method import PublicSize
+from datalens.baselines.method import MethodSettings, PublicSize
 from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.generators import ConditionalGenerator
 from datalens.student.latent import LatentLaw, LatentSpace
-from datalens.training.config import Section, Width
+from datalens.training.sections import Width
 
 SETTLING_IMAGES = 4000
 
 
-class GeneratorSettings(Section):
+class GeneratorSettings(MethodSettings):
     """A method's settings; these are the generator's.
 
     Attributes:
@@ -32,14 +32,23 @@ class GeneratorSettings(Section):
         """What the generator is fed."""
         return LatentSpace(self.latent_dim, size.num_classes, LatentLaw.NORMAL)
 
-    def generator(self, size: PublicSize, rng: torch.Generator | None = None) -> FinishedGenerator:
-        """The network with weights drawn from ``rng``; zeros without one."""
+    def network(self, size: PublicSize) -> FinishedGenerator:
+        """The generator's network, its weights all zero."""
         inner = ConditionalGenerator(
             self.latent_dim, size.num_classes, size.image_shape, self.hidden_units, self.channels
         )
-        if rng is not None:
-            inner.init_weights(rng)
         return FinishedGenerator(inner, Finish())
+
+    def fresh(self, size: PublicSize, rng: torch.Generator) -> FinishedGenerator:
+        """The network with weights drawn from ``rng``."""
+        generator = self.network(size)
+        generator.inner.init_weights(rng)
+        return generator
+
+    @property
+    def least_numbers(self) -> int:
+        """Its largest two layers."""
+        return self.hidden_units * max(self.latent_dim, self.channels)
 
 
 def settled(generator: FinishedGenerator, latent: LatentSpace, rng: torch.Generator) -> FinishedGenerator:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from datalens.baselines.discriminators import Discriminators
-from datalens.baselines.generating import generator_plan
+from datalens.baselines.generating import StudentMethodSettings, generator_plan
 from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
@@ -28,22 +28,12 @@ from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.student.update import Proposal, Student
 from datalens.teachers.family import Shards
 from datalens.teachers.shards import RecordShards
-from datalens.training.config import (
-    Count,
-    Fraction,
-    Positive,
-    Privacy,
-    Section,
-    Slots,
-    StudentSettings,
-    Width,
-    known_name,
-)
+from datalens.training.sections import Count, Fraction, Positive, Privacy, Slots, Width, known_name
 
 VOTES = "votes"
 
 
-class PateGanSettings(Section):
+class PateGanSettings(StudentMethodSettings):
     """Settings of PATE-GAN. What costs privacy: ``batch_size``, ``num_steps`` and ``student_steps``.
 
     Attributes:
@@ -62,7 +52,6 @@ class PateGanSettings(Section):
             sees; public on generated ones. Without it generated images are too alike at first to compare. 0 as
             published.
         learning_rate: Adam's, of teachers and student.
-        generator: what the generator is and how it learns; the same choices as DataLens's.
     """
 
     num_teachers: Slots = 1000
@@ -78,7 +67,6 @@ class PateGanSettings(Section):
     vote_rule: VoteRule = VoteRule.RANK
     instance_noise: Fraction = 0.3
     learning_rate: Positive = 1e-3
-    generator: StudentSettings = StudentSettings()
 
     _vote_rule = field_validator("vote_rule", mode="before")(known_name(VoteRule))
 

@@ -14,7 +14,7 @@ from datalens.privacy.accountant import Accountant
 from datalens.privacy.calibration import tidy
 from datalens.privacy.events import Event, NoiseKind, SamplerSlack
 from datalens.privacy.wording import rounded_up
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 UNTABULATED_LIMIT = 1e9
 """Most noise of samplers that need no table."""

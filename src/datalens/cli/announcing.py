@@ -28,8 +28,8 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     from datalens.training.facts import declared_records, require_public_classes
     from datalens.training.plan import check_plan, plan_signal
 
-    num_records = declared_records(config, data)
-    require_public_classes(config, data)
+    num_records = declared_records(config.privacy, data)
+    require_public_classes(config.privacy, data)
     plan, notes = check_plan(config, num_records, data.image_shape)
     for note in notes:
         output.warn(note)

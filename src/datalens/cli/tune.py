@@ -100,7 +100,7 @@ def tune(source: str, **options: Any) -> None:
     for note in data.notes:
         output.warn(note)
     plan = _plan(base, configs, data, options)
-    if (warning := delta_warning(base.privacy.delta, declared_records(base, data))) is not None:
+    if (warning := delta_warning(base.privacy.delta, declared_records(base.privacy, data))) is not None:
         output.warn(warning)
     output.say(
         f"tuning: epsilon {plan.authorisation.guarantee():.4g}, delta {plan.authorisation.delta:g} for all of it; "
@@ -159,8 +159,8 @@ def _plan(base: Config, configs: list[Config], data: LabelledImages, options: di
 
     names = ("expected_tries", "eta", "held_out", "score_noise", "classifier", "num_samples", "epochs")
     settings = TuningSettings(**{name: options[name] for name in names})
-    num_records = declared_records(base, data)
-    require_public_classes(base, data)
+    num_records = declared_records(base.privacy, data)
+    require_public_classes(base.privacy, data)
     return plan_tuning(configs, settings, base.privacy, num_records, data.image_shape)
 
 

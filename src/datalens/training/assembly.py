@@ -113,8 +113,8 @@ def draw_run(
     Raises:
         DataLensError: settings and data that do not fit.
     """
-    num_records = declared_records(config, data)
-    require_public_classes(config, data)
+    num_records = declared_records(config.privacy, data)
+    require_public_classes(config.privacy, data)
     plan, warnings = check_plan(config, num_records, data.image_shape, signal_matters=signal_matters)
     seed = config.privacy.insecure_seed
     public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")

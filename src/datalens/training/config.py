@@ -7,100 +7,30 @@ teachers are arbitrary programs of their own shard, the student sees only what w
 
 from __future__ import annotations
 
-import math
 import tomllib
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
 from datalens.models.finish import Outside
-from datalens.privacy.accountant import AccountantKind
-from datalens.privacy.events import NoiseKind
 from datalens.privacy.sensitivity import images_voted
 from datalens.student.latent import LatentLaw
 from datalens.teachers.families import TeacherKind
 from datalens.teachers.store_kind import StoreKind
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Slots = Annotated[int, Field(ge=1, le=10**8)]
-"""Of records, each of which takes a few bytes for its slot, and of those who have one."""
-Width = Annotated[int, Field(ge=1, le=2**16)]
-"""Of a network's layer."""
-Fraction = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    """Base of all settings: frozen, no unknown names, no conversion of text to numbers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
-
-
-def known_name(kind: type[StrEnum]) -> Any:
-    """A validator that turns a known name into its enum member and lists the known names otherwise."""
-
-    def convert(value: Any) -> Any:
-        try:
-            return kind(value)
-        except ValueError:
-            raise ValueError(f"unknown; known: {', '.join(kind)}") from None
-
-    return convert
-
-
-class Privacy(Section):
-    """What is promised, and how it is counted.
-
-    Attributes:
-        epsilon: the most that may ever be spent; above 0.
-        delta: in (0, 1).
-        accountant: exact (default), rdp, or rdp-classic (the paper's).
-        noise: rounded-gaussian (default), discrete-gaussian, continuous-gaussian, or none (no guarantee).
-        num_records: public upper bound on the records; None where the file's own length is declared public.
-        record_count_is_public: declare the file's own length public.
-        labels_are_public: declare public the class list that was found in the records.
-        group_size: records that one person may own; all of them together are protected.
-        score_noise: standard deviation, in right predictions, of the one score on people's data that the budget
-            leaves room for; None for no such score.
-        insecure_seed: repeatable everything, noise included; such a release is not fit for publication.
-        as_published: run a mechanism that is not sound as its paper prints it (voting.mechanism = fetchsgd): there
-            is no guarantee then, whatever the noise, and everything that is written says so.
-    """
-
-    epsilon: Positive = 1.0
-    delta: float = Field(default=1e-5, gt=0, lt=1)
-    accountant: AccountantKind = AccountantKind.EXACT
-    noise: NoiseKind = NoiseKind.ROUNDED
-    num_records: Slots | None = None
-    record_count_is_public: bool = False
-    labels_are_public: bool = False
-    group_size: Count = 1
-    score_noise: Positive | None = None
-    insecure_seed: Annotated[int, Field(ge=0)] | None = None
-    as_published: bool = False
-
-    _accountant = field_validator("accountant", mode="before")(known_name(AccountantKind))
-    _noise = field_validator("noise", mode="before")(known_name(NoiseKind))
-
-    @property
-    def is_private(self) -> bool:
-        """False where no noise is added, or to what is not sound: nothing is promised then."""
-        return self.adds_noise and not self.as_published
-
-    @property
-    def adds_noise(self) -> bool:
-        """Whether noise is drawn at all."""
-        return self.noise is not NoiseKind.NONE
-
-    @property
-    def is_publishable(self) -> bool:
-        """Whether noise and secrets are such that the guarantee can be published."""
-        proper = self.noise in (NoiseKind.ROUNDED, NoiseKind.DISCRETE) and self.insecure_seed is None
-        return proper and not self.as_published
+from datalens.training.sections import (
+    Count,
+    Fraction,
+    Positive,
+    RunSettings,
+    Section,
+    Slots,
+    Width,
+    known_name,
+    validated,
+)
 
 
 class Voting(Section):
@@ -255,15 +185,13 @@ class Performance(Section):
     _teacher_store = field_validator("teacher_store", mode="before")(known_name(StoreKind))
 
 
-class Config(Section):
+class Config(RunSettings):
     """Everything that makes a run, but for the data.
 
     >>> Config(recipe="mine", privacy=Privacy(epsilon=2.0)).privacy.epsilon
     2.0
     """
 
-    recipe: str = "custom"
-    privacy: Privacy = Privacy()
     voting: Voting = Voting()
     teachers: Teachers = Teachers()
     student: StudentSettings = StudentSettings()
@@ -294,10 +222,6 @@ class Config(Section):
                 data[section] = value
         return parse_config(data)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, as in a run's ``config.json``."""
-        return self.model_dump(mode="json")
-
 
 def parse_config(data: dict[str, Any]) -> Config:
     """Settings from plain values.
@@ -305,10 +229,7 @@ def parse_config(data: dict[str, Any]) -> Config:
     Raises:
         ConfigError: one line that names the first setting that breaks a rule, its value and the rule.
     """
-    try:
-        return Config.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(_one_line(error)) from None
+    return validated(Config, data)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -325,22 +246,3 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"--config {path}: cannot be read as TOML ({reason}); correct the file") from None
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"]) or "config"
-    if first["type"] == "extra_forbidden":
-        known = _known_names(first["loc"][:-1])
-        return f"setting {name!r} is unknown; known: {', '.join(known)}"
-    value = first["input"]
-    shown = repr(value) if not isinstance(value, float) or math.isfinite(value) else str(value)
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{name} = {shown:.80}: {message[0].lower()}{message[1:]}; correct it"
-
-
-def _known_names(section: tuple[int | str, ...]) -> list[str]:
-    model: Any = Config
-    for part in section:
-        model = model.model_fields[part].annotation
-    return list(model.model_fields)

@@ -2,50 +2,140 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
-from datalens.models.finish import Finish
+from datalens.models.finish import Finish, FinishedGenerator
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
 from datalens.training.config import Config, parse_config
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
+from datalens.training.sections import Privacy
 from datalens.version import __version__
 
 CONFIG_FORMAT = "datalens-run/1"
 """What ``release/config.json`` says of itself."""
 
 
-@dataclass(frozen=True)
-class PublicFacts:
-    """What everybody may know of a run; it fills ``release/config.json``.
+@dataclass(frozen=True, kw_only=True)
+class RunFacts(ABC):
+    """What everybody may know of a run, whatever its method.
 
     Attributes:
-        config: the settings.
         image_shape: (C, H, W).
         classes: names of the classes, in the order of their numbers.
         classes_from_data: the class list was read off the data and not declared beforehand.
         data_name: name of a published data set, else "private".
-        num_records: the public number of slots.
-        noise_stddev: of every release.
+        num_records: the public number of records.
         num_steps: planned.
         public_root: key of the public random streams.
     """
 
-    config: Config
     image_shape: tuple[int, int, int]
     classes: tuple[str, ...]
     classes_from_data: bool
     data_name: str
     num_records: int
-    noise_stddev: float
     num_steps: int
     public_root: bytes
+
+    @property
+    @abstractmethod
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+
+    @abstractmethod
+    def blank_generator(self) -> FinishedGenerator:
+        """The finished generator's network, its weights all zero."""
+
+    @property
+    @abstractmethod
+    def least_numbers(self) -> int:
+        """Fewest numbers that its weights can be, for a look at a file before memory is taken for what it asks."""
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of one image, D."""
+        channels, height, width = self.image_shape
+        return channels * height * width
+
+    @property
+    def streams(self) -> Streams:
+        """The public random streams."""
+        return Streams(self.public_root)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; :func:`common_facts` reads them back."""
+        return {
+            "format": CONFIG_FORMAT,
+            "datalens": __version__,
+            "image_shape": list(self.image_shape),
+            "classes": list(self.classes),
+            "classes_from_data": self.classes_from_data,
+            "data": self.data_name,
+            "num_records": self.num_records,
+            "num_steps": self.num_steps,
+            "public_root": self.public_root.hex(),
+        }
+
+
+def common_facts(data: Any, source: Path) -> dict[str, Any]:
+    """The fields of :class:`RunFacts` from plain values.
+
+    Raises:
+        RunError: a format from a newer version.
+        ValueError, TypeError, KeyError: a value that is missing, of another kind or out of range.
+    """
+    if data["format"] != CONFIG_FORMAT:
+        raise RunError(f"{source}: format {data['format']!r} is unknown; update datalens")
+    channels, height, width = (int(size) for size in data["image_shape"])
+    public_root = bytes.fromhex(data["public_root"])
+    if len(public_root) != ROOT_BYTES or min(channels, height, width, int(data["num_steps"])) < 1:
+        raise ValueError("a size or key out of range")
+    return {
+        "image_shape": (channels, height, width),
+        "classes": tuple(str(name) for name in data["classes"]),
+        "classes_from_data": bool(data["classes_from_data"]),
+        "data_name": str(data["data"]),
+        "num_records": int(data["num_records"]),
+        "num_steps": int(data["num_steps"]),
+        "public_root": public_root,
+    }
+
+
+@contextmanager
+def whole(source: Path) -> Iterator[None]:
+    """Whatever goes wrong while a run's settings are read is one line about their file.
+
+    Raises:
+        RunError: says what is damaged.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError) as error:
+        reason = " ".join(str(error).split())
+        raise RunError(f"{source}: is not a run's settings ({reason:.120}); restore the file") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts(RunFacts):
+    """What everybody may know of a run of DataLens; it fills ``release/config.json``.
+
+    Attributes:
+        config: the settings.
+        noise_stddev: of every release.
+    """
+
+    config: Config
+    noise_stddev: float
 
     @property
     def student_plan(self) -> StudentPlan:
@@ -69,60 +159,39 @@ class PublicFacts:
         )
 
     @property
-    def dim(self) -> int:
-        """Coordinates of one image, D."""
-        channels, height, width = self.image_shape
-        return channels * height * width
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+        return self.student_plan.latent
+
+    def blank_generator(self) -> FinishedGenerator:
+        """The finished generator's network, its weights all zero."""
+        return self.student_plan.generator()
 
     @property
-    def streams(self) -> Streams:
-        """The public random streams."""
-        return Streams(self.public_root)
+    def least_numbers(self) -> int:
+        """Its largest two layers."""
+        student = self.config.student
+        return max(student.hidden_units * student.latent_dim, student.hidden_units * student.channels)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; :meth:`from_json` reads them back."""
-        return {
-            "format": CONFIG_FORMAT,
-            "datalens": __version__,
-            "image_shape": list(self.image_shape),
-            "classes": list(self.classes),
-            "classes_from_data": self.classes_from_data,
-            "data": self.data_name,
-            "num_records": self.num_records,
-            "noise_stddev": self.noise_stddev,
-            "num_steps": self.num_steps,
-            "public_root": self.public_root.hex(),
-            "config": self.config.to_json(),
-        }
+        return super().to_json() | {"noise_stddev": self.noise_stddev, "config": self.config.to_json()}
 
     @classmethod
     def from_json(cls, data: Any, source: Path) -> PublicFacts:
         """Read ``release/config.json``.
 
         Raises:
-            RunError: it is not one, or from a newer version.
+            RunError: it is not one, from a newer version, or of another method.
         """
-        try:
-            if data["format"] != CONFIG_FORMAT:
-                raise RunError(f"{source}: format {data['format']!r} is unknown; update datalens")
-            channels, height, width = (int(size) for size in data["image_shape"])
-            public_root = bytes.fromhex(data["public_root"])
-            if len(public_root) != ROOT_BYTES or min(channels, height, width, int(data["num_steps"])) < 1:
-                raise ValueError("a size or key out of range")
+        with whole(source):
+            if "method" in data:
+                raise RunError(f"{source}: is a run of {data['method']}, not of datalens; use baselines.load")
             return cls(
                 config=parse_config(data["config"]),
-                image_shape=(channels, height, width),
-                classes=tuple(str(name) for name in data["classes"]),
-                classes_from_data=bool(data["classes_from_data"]),
-                data_name=str(data["data"]),
-                num_records=int(data["num_records"]),
                 noise_stddev=float(data["noise_stddev"]),
-                num_steps=int(data["num_steps"]),
-                public_root=public_root,
+                **common_facts(data, source),
             )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError) as error:
-            reason = " ".join(str(error).split())
-            raise RunError(f"{source}: is not a run's settings ({reason:.120}); restore the file") from None
 
 
 def read_facts(folder: RunFolder) -> PublicFacts:
@@ -137,14 +206,14 @@ def read_facts(folder: RunFolder) -> PublicFacts:
     return PublicFacts.from_json(read_json(folder.config), folder.config)
 
 
-def declared_records(config: Config, data: LabelledImages) -> int:
+def declared_records(privacy: Privacy, data: LabelledImages) -> int:
     """The public number of records: declared, or the file's own length where that is public.
 
     Raises:
         ConfigError: neither was declared.
         DataError: fewer were declared than there are.
     """
-    declared = config.privacy.num_records
+    declared = privacy.num_records
     if declared is not None:
         if data.num_records > declared:
             raise DataError(
@@ -152,7 +221,7 @@ def declared_records(config: Config, data: LabelledImages) -> int:
                 "declare at least as many, or leave records out before training"
             )
         return declared
-    if data.public or config.privacy.record_count_is_public:
+    if data.public or privacy.record_count_is_public:
         return data.num_records
     raise ConfigError(
         "the number of records is not public: give --num-records with an upper bound that may be known, "
@@ -160,15 +229,15 @@ def declared_records(config: Config, data: LabelledImages) -> int:
     )
 
 
-def require_public_classes(config: Config, data: LabelledImages) -> None:
+def require_public_classes(privacy: Privacy, data: LabelledImages) -> None:
     """Refuse a class list that was found in people's records, where the run may be published and it would be seen.
 
     Raises:
         ConfigError: it was neither declared beforehand, nor declared public as it was found.
     """
-    if not data.classes_from_data or data.public or config.privacy.labels_are_public:
+    if not data.classes_from_data or data.public or privacy.labels_are_public:
         return
-    if config.privacy.is_publishable:
+    if privacy.is_publishable:
         raise ConfigError(
             f"{data.name}: the class list was found in the records, and everybody will see it: declare it "
             "beforehand with --classes A,B,C (in Python classes=[...]), or say with --labels-are-public "

@@ -18,7 +18,7 @@ from datalens.models.finish import FinishedGenerator
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
 from datalens.privacy.ledger import Ledger
-from datalens.training.facts import PublicFacts, read_facts
+from datalens.training.facts import RunFacts, read_facts
 from datalens.training.files import file_digest, read_json, write_atomically, write_json
 from datalens.training.heads import note_head
 from datalens.training.run_folder import RunFolder
@@ -99,7 +99,7 @@ def read_environment(path: Path) -> dict[str, Any]:
     return made_in
 
 
-def read_generator(path: Path, facts: PublicFacts) -> FinishedGenerator:
+def read_generator(path: Path, facts: RunFacts) -> FinishedGenerator:
     """The generator in evaluation mode.
 
     Raises:
@@ -108,7 +108,7 @@ def read_generator(path: Path, facts: PublicFacts) -> FinishedGenerator:
     try:
         tensors = safetensors.torch.load(path.read_bytes())
         _check_size(tensors, facts)
-        generator = facts.student_plan.generator()
+        generator = facts.blank_generator()
         generator.load_state_dict(tensors)
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise CheckpointError(f"{path}: cannot be loaded ({_reason(error)}); restore the file") from None
@@ -117,11 +117,10 @@ def read_generator(path: Path, facts: PublicFacts) -> FinishedGenerator:
     return generator.eval().requires_grad_(False)
 
 
-def _check_size(tensors: Mapping[str, torch.Tensor], facts: PublicFacts) -> None:
+def _check_size(tensors: Mapping[str, torch.Tensor], facts: RunFacts) -> None:
     """Before memory is taken for what the settings ask: both files may come from anywhere."""
     held = sum(tensor.numel() for tensor in tensors.values())
-    student = facts.config.student
-    if max(student.hidden_units * student.latent_dim, student.hidden_units * student.channels) > held:
+    if facts.least_numbers > held:
         raise ValueError(f"{held} numbers do not fit the run's settings")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,7 @@ from datalens.data.arrays import labelled_images
 from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
 from datalens.errors import ConfigError, RunError
-from datalens.models.finish import FinishedGenerator
-from datalens.privacy.accountant import Accountant
-from datalens.privacy.guarantee import guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
-from datalens.student.sampling import sample_images
 from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, read_directions, write_directions
 from datalens.training.facts import PublicFacts
@@ -34,12 +30,12 @@ from datalens.training.release import (
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import NEEDS_FOLDER, Progress, Session
 from datalens.training.shared_budget import open_shared_budget
+from datalens.training.trained import Trained
 
 Tell = Callable[[Progress], None]
-_Part = TypeVar("_Part")
 
 
-class DataLens:
+class DataLens(Trained[Config, PublicFacts]):
     """Trains a generator of images under differential privacy, and draws from it.
 
     Args:
@@ -59,14 +55,8 @@ class DataLens:
     """
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self._facts: PublicFacts | None = None
-        self._generator: FinishedGenerator | None = None
-        self._ledger: Ledger | None = None
+        super().__init__(config)
         self._records: list[DirectionRecord] = []
-        self._made_in: dict[str, Any] = {}
-        self._notes: tuple[str, ...] = ()
-        self.was_stopped = False
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -194,83 +184,6 @@ class DataLens:
         model.was_stopped = was_stopped
         return model
 
-    # -- using --------------------------------------------------------------------------------------------------
-
-    def sample(
-        self,
-        num_samples: int,
-        labels: Sequence[int] | np.ndarray | None = None,
-        *,
-        seed: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw images: uint8 [num_samples, C, H, W] and their int64 class numbers.
-
-        Args:
-            num_samples: 1 or more.
-            labels: class numbers, one for each image; left out, uniform on the classes.
-            seed: for the same images again.
-
-        Raises:
-            ConfigError: a number or label out of range.
-            RunError: nothing was trained or loaded.
-        """
-        facts = self.facts
-        latent = facts.student_plan.latent
-        return sample_images(self.generator, latent, num_samples, labels=labels, seed=seed)
-
-    def epsilon(self, delta: float) -> float:
-        """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
-
-        Guarantee:
-            The cost of what was authorised, also after an early stop, since where a run stops may depend on the
-            data; what was spent where that is more. At the run's own delta it is the certificate's epsilon.
-
-        Raises:
-            ConfigError: delta outside (0, 1).
-            RunError: nothing was trained or loaded.
-        """
-        return guaranteed_epsilon(self.ledger, delta)
-
-    def spent_epsilon(self, delta: float) -> float:
-        """Epsilon spent so far at ``delta``, for the owner: no promise, see :meth:`epsilon`.
-
-        Raises:
-            ConfigError: delta outside (0, 1).
-            RunError: nothing was trained or loaded.
-        """
-        accountant = Accountant(self.facts.config.privacy.accountant)
-        return accountant.epsilon(self.ledger.events(), delta)
-
-    @property
-    def is_publishable(self) -> bool:
-        """Whether noise and secrets are such that the guarantee may be published."""
-        return self.facts.config.privacy.is_publishable
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Lines for the owner of the run, such as repeated records, or checkpoints passed over on resume."""
-        return self._notes
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of their numbers."""
-        return self.facts.classes
-
-    @property
-    def facts(self) -> PublicFacts:
-        """What everybody may know of the run."""
-        return _there(self._facts)
-
-    @property
-    def generator(self) -> FinishedGenerator:
-        """The finished network."""
-        return _there(self._generator)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The run's ledger."""
-        return _there(self._ledger)
-
     # -- files --------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -317,9 +230,3 @@ def write_release(folder: RunFolder, model: DataLens) -> None:
     """Write what a finished (or stopped) run shares besides ledger and settings."""
     write_generator(folder.generator, model.generator, model._made_in)
     certify(folder, model.ledger)
-
-
-def _there(part: _Part | None) -> _Part:
-    if part is None:
-        raise RunError("nothing was trained yet: call fit, or load a run")
-    return part

@@ -91,7 +91,7 @@ def tune(
         DataLensError: it does not fit, before anything is charged; or a try failed, after all of it was.
     """
     for config in plan.candidates:
-        require_public_classes(config, data)
+        require_public_classes(config.privacy, data)
     if budget_file is not None:
         budget_file.require(plan.event, 1)
     folder = RunFolder.create(root)

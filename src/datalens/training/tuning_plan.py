@@ -23,8 +23,9 @@ from datalens.privacy import private_tuning
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.events import GaussianEvent, TuningEvent
-from datalens.training.config import Config, Privacy
+from datalens.training.config import Config
 from datalens.training.plan import check_plan
+from datalens.training.sections import Privacy
 
 _FIRST_DRAWS = 10**4
 _TIDY = 0.25

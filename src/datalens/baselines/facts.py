@@ -1,0 +1,76 @@
+"""What everybody may know of a baseline's run: ``release/config.json``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datalens.baselines.method import PublicSize
+from datalens.baselines.registry import BaselineConfig, parse_baseline
+from datalens.errors import RunError
+from datalens.models.finish import FinishedGenerator
+from datalens.student.latent import LatentSpace
+from datalens.training.facts import RunFacts, common_facts, whole
+from datalens.training.files import read_json
+from datalens.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineFacts(RunFacts):
+    """What everybody may know of a run of a baseline.
+
+    Attributes:
+        config: the settings.
+    """
+
+    config: BaselineConfig
+
+    @property
+    def size(self) -> PublicSize:
+        """What may be known of the data."""
+        return PublicSize(self.num_records, self.image_shape, len(self.classes))
+
+    @property
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+        return self.config.settings.latent(self.size)
+
+    def blank_generator(self) -> FinishedGenerator:
+        """The finished generator's network, its weights all zero."""
+        return self.config.settings.network(self.size)
+
+    @property
+    def least_numbers(self) -> int:
+        """Fewest numbers that its weights can be."""
+        return self.config.settings.least_numbers
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; :meth:`from_json` reads them back."""
+        return super().to_json() | {"method": self.config.method, "config": self.config.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Any, source: Path) -> BaselineFacts:
+        """Read ``release/config.json``.
+
+        Raises:
+            RunError: it is not one, or from a newer version.
+        """
+        with whole(source):
+            config = parse_baseline(data["config"])
+            if data["method"] != config.method:
+                raise ValueError(f"method {data['method']!r} with the settings of {config.method!r}")
+            return cls(config=config, **common_facts(data, source))
+
+
+def method_of(root: Path) -> str:
+    """The method of the run in a folder, as its settings say: ``datalens``, or a baseline's name.
+
+    Raises:
+        RunError: there is no run, or its settings are damaged.
+    """
+    folder = RunFolder.open(root)
+    data = read_json(folder.config)
+    if not isinstance(data, dict):
+        raise RunError(f"{folder.config}: is not a run's settings; restore the file")
+    return str(data.get("method", "datalens"))

@@ -1,0 +1,78 @@
+"""The methods by name, each with its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import InstanceOf, SerializeAsAny
+
+from datalens.baselines.dcgan import Dcgan, DcganSettings
+from datalens.baselines.dp_merf import DPMerf, MerfSettings
+from datalens.baselines.g_pate import GPate, GPateSettings
+from datalens.baselines.method import MethodSettings
+from datalens.baselines.pate_gan import PateGan, PateGanSettings
+from datalens.errors import ConfigError
+from datalens.training.sections import Count, Privacy, RunSettings, Section, validated
+
+METHODS: dict[str, type[MethodSettings]] = {
+    Dcgan.name: DcganSettings,
+    DPMerf.name: MerfSettings,
+    PateGan.name: PateGanSettings,
+    GPate.name: GPateSettings,
+}
+
+
+class BaselinePerformance(Section):
+    """Settings that change speed and never noise, ledger or epsilon.
+
+    Attributes:
+        device: where to compute, as PyTorch names it.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    device: str = "cpu"
+    checkpoint_every: Count = 100
+
+
+class BaselineConfig(RunSettings):
+    """Everything that makes a run of a baseline, but for the data.
+
+    Attributes:
+        method: a name of :data:`METHODS`.
+        settings: of that method.
+        performance: speed alone.
+    """
+
+    method: str
+    settings: SerializeAsAny[InstanceOf[MethodSettings]]
+    performance: BaselinePerformance = BaselinePerformance()
+
+
+def parse_baseline(data: dict[str, Any]) -> BaselineConfig:
+    """Settings from plain values: ``method``, and where wanted ``settings``, ``privacy``, ``performance``, ``recipe``.
+
+    Raises:
+        ConfigError: one line that names the first setting that breaks a rule, its value and the rule.
+
+    >>> parse_baseline({"method": "dp-merf", "settings": {"num_features": 500}}).settings.num_features
+    500
+    """
+    method = data.get("method")
+    if method not in METHODS:
+        raise ConfigError(f"method {method!r} is unknown; known: {', '.join(METHODS)}")
+    settings = validated(METHODS[method], data.get("settings", {}))
+    named = {"recipe": method, **data, "settings": settings}
+    return validated(BaselineConfig, named)
+
+
+def baseline(method: str, settings: dict[str, Any] | None = None, **privacy: Any) -> BaselineConfig:
+    """Settings of a method, and of its privacy, by name.
+
+    Raises:
+        ConfigError: as :func:`parse_baseline`.
+
+    >>> baseline("dp-merf", epsilon=10.0).privacy.epsilon
+    10.0
+    """
+    checked = validated(Privacy, privacy)
+    return parse_baseline({"method": method, "settings": settings or {}, "privacy": checked.model_dump()})

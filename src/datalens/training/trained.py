@@ -1,0 +1,120 @@
+"""A trained run, whatever its method: draw images, and say what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from datalens.errors import RunError
+from datalens.models.finish import FinishedGenerator
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.guarantee import guaranteed_epsilon
+from datalens.privacy.ledger import Ledger
+from datalens.student.sampling import sample_images
+from datalens.training.facts import RunFacts
+from datalens.training.sections import RunSettings
+
+Settings = TypeVar("Settings", bound=RunSettings)
+Facts = TypeVar("Facts", bound=RunFacts)
+_Part = TypeVar("_Part")
+
+
+class Trained(Generic[Settings, Facts]):
+    """What a training leaves, or a run's ``release/`` holds.
+
+    Args:
+        config: settings.
+
+    Attributes:
+        was_stopped: whether the training ended early, as it was asked to.
+    """
+
+    def __init__(self, config: Settings) -> None:
+        self.config = config
+        self._facts: Facts | None = None
+        self._generator: FinishedGenerator | None = None
+        self._ledger: Ledger | None = None
+        self._made_in: dict[str, Any] = {}
+        self._notes: tuple[str, ...] = ()
+        self.was_stopped = False
+
+    def sample(
+        self,
+        num_samples: int,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw images: uint8 [num_samples, C, H, W] and their int64 class numbers.
+
+        Args:
+            num_samples: 1 or more.
+            labels: class numbers, one for each image; left out, uniform on the classes.
+            seed: for the same images again.
+
+        Raises:
+            ConfigError: a number or label out of range.
+            RunError: nothing was trained or loaded.
+        """
+        return sample_images(self.generator, self.facts.latent, num_samples, labels=labels, seed=seed)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
+
+        Guarantee:
+            The cost of what was authorised, also after an early stop, since where a run stops may depend on the
+            data; what was spent where that is more. At the run's own delta it is the certificate's epsilon.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+            RunError: nothing was trained or loaded.
+        """
+        return guaranteed_epsilon(self.ledger, delta)
+
+    def spent_epsilon(self, delta: float) -> float:
+        """Epsilon spent so far at ``delta``, for the owner: no promise, see :meth:`epsilon`.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+            RunError: nothing was trained or loaded.
+        """
+        accountant = Accountant(self.config.privacy.accountant)
+        return accountant.epsilon(self.ledger.events(), delta)
+
+    @property
+    def is_publishable(self) -> bool:
+        """Whether noise and secrets are such that the guarantee may be published."""
+        return self.config.privacy.is_publishable
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines for the owner of the run, such as repeated records, or checkpoints passed over on resume."""
+        return self._notes
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of their numbers."""
+        return self.facts.classes
+
+    @property
+    def facts(self) -> Facts:
+        """What everybody may know of the run."""
+        return _there(self._facts)
+
+    @property
+    def generator(self) -> FinishedGenerator:
+        """The finished network."""
+        return _there(self._generator)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The run's ledger."""
+        return _there(self._ledger)
+
+
+def _there(part: _Part | None) -> _Part:
+    if part is None:
+        raise RunError("nothing was trained yet: call fit, or load a run")
+    return part
