@@ -15,16 +15,18 @@ from datalens.version import __version__
 
 if TYPE_CHECKING:
     from datalens import data, recipes
+    from datalens.baselines.model import load_run
     from datalens.errors import DataLensError
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
-__all__ = ["Config", "DataLens", "DataLensError", "__version__", "data", "recipes"]
+__all__ = ["Config", "DataLens", "DataLensError", "__version__", "data", "load_run", "recipes"]
 
 _LAZY = {
     "Config": ("datalens.training.config", "Config"),
     "DataLens": ("datalens.training.synthesizer", "DataLens"),
     "DataLensError": ("datalens.errors", "DataLensError"),
+    "load_run": ("datalens.baselines.model", "load_run"),
     "data": ("datalens.data", None),
     "recipes": ("datalens.recipes", None),
 }

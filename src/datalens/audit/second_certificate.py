@@ -166,8 +166,8 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         "epsilon": _or_null(promised),
         "delta": delta,
         "adjacency": adjacency,
-        "adjacency_means": promises.ADJACENCY_TEXT.get(adjacency, adjacency),
-        "replace_one": {"epsilon": _or_null(promised), "why": promises.REPLACE_ONE_TEXT},
+        "adjacency_means": _neighbours(adjacency, header),
+        "replace_one": _exchanged(header, delta, accountant, promised),
         "group_size": group_size,
         "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
         "accountant": accountant,
@@ -178,6 +178,21 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
     }
+
+
+def _neighbours(adjacency: str, header: Mapping[str, Any]) -> str:
+    if header.get("replace_one_events") is not None and adjacency == promises.ADD_OR_REMOVE:
+        return promises.ADJACENCY_OF_BASELINES
+    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
+
+
+def _exchanged(header: Mapping[str, Any], delta: float, accountant: str, promised: float) -> Json:
+    """One record for another: as TopAgg, or as the header plans it."""
+    events = header.get("replace_one_events")
+    if events is None:
+        return {"epsilon": _or_null(promised), "why": promises.REPLACE_ONE_TEXT}
+    cost = max(promised, epsilon_again(list(events), delta, accountant))
+    return {"epsilon": _or_null(cost), "why": promises.REPLACE_ONE_COUNTED}
 
 
 def _spent(entries: Sequence[Entry], said: Json) -> Json:
@@ -209,27 +224,24 @@ def _noise(events: list[Json], *, insecure: bool) -> Json:
 
 def _releases(entries: Sequence[Entry]) -> list[Json]:
     """How often votes and scores were released, each with its noise; a tuning's are those of the best try."""
-    counts: dict[tuple[int, float, float], int] = {}
+    counts: dict[tuple[str, float, float], int] = {}
     for entry in entries:
         if entry.kind != "release":
             continue
-        charges = list(entry.charges)
+        charges, note = list(entry.charges), entry.body.get("note") or {}
         if charges[0].get("type") == "tuning":
-            charges = list(entries[0].body["tuning"]["chosen"])
-            places = [0, 1]
+            charges, kinds = list(entries[0].body["tuning"]["chosen"]), ["votes", "score"]
         else:
-            places = [int("score" in (entry.body.get("note") or {}))]
-        for place, event in zip(places, charges, strict=True):
-            key = (place, float(event["sensitivity"]), float(event["noise_stddev"]))
+            kinds = ["score" if "score" in note else note.get("what", "votes")]
+        for kind, event in zip(kinds, charges, strict=True):
+            key = (str(kind), float(event["sensitivity"]), float(event["noise_stddev"]))
             counts[key] = counts.get(key, 0) + event["count"]
+    order = {
+        kind: place for place, kind in enumerate(dict.fromkeys(["votes", "score", *(k for k, *_ in counts)]))
+    }
     return [
-        {
-            "what": ("votes", "score")[place],
-            "sensitivity": sensitivity,
-            "noise_stddev": stddev,
-            "count": count,
-        }
-        for (place, sensitivity, stddev), count in sorted(counts.items(), key=lambda item: item[0][0])
+        {"what": kind, "sensitivity": sensitivity, "noise_stddev": stddev, "count": count}
+        for (kind, sensitivity, stddev), count in sorted(counts.items(), key=lambda item: order[item[0][0]])
     ]
 
 

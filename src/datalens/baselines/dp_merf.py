@@ -206,7 +206,7 @@ class MerfLearner:
         noise = context.noise_for(WHAT, 0)
         mechanism = VectorSum(method.grid, method.noise_stddev, noise, method.group_size)
         sums_YF = embedding_sums(context.data, self._features, method.grid, method.size.num_classes)
-        noisy_YF = mechanism.release(sums_YF, context.budget, {"step": step}).value
+        noisy_YF = mechanism.release(sums_YF, context.budget, {"step": step, "what": WHAT}).value
         return (noisy_YF / method.size.num_records).to(torch.float32)
 
     def _learning_rate(self, step: int) -> float:

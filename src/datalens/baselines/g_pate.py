@@ -20,7 +20,7 @@ from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
 from datalens.compression.projection import bin_votes, check_bins, decode_bins, draw_projection
 from datalens.errors import CheckpointError, ConfigError
-from datalens.mechanisms.gpate import ConfidentGNMax
+from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
@@ -32,7 +32,6 @@ from datalens.teachers.shards import RecordShards
 from datalens.training.config import Teachers
 from datalens.training.sections import Count, Fraction, Positive, Privacy, Slots
 
-CHECKS, ANSWERS = "checks", "answers"
 TEACHER_BLOCK = 20
 """Teachers handled at once, which share one random stream of initial weights."""
 

@@ -263,7 +263,7 @@ class PateGanLearner:
         """Release labels for a batch, charged first; then one Adam step of the student on them."""
         count_B1 = self.votes(fakes).sum(0, dtype=torch.int64)[:, None]
         mechanism = self._method.mechanism(self._context.noise_for(VOTES, vote))
-        release = mechanism.release(count_B1.cpu(), self._context.budget, {"step": step})
+        release = mechanism.release(count_B1.cpu(), self._context.budget, {"step": step, "what": VOTES})
         label_B = release.value.to(self._context.device)
         logit_B = self.student.logits(*self._as_batch(fakes))[0]
         self.student.learn(functional.binary_cross_entropy_with_logits(logit_B, label_B)[None])

@@ -49,7 +49,7 @@ class BaselineConfig(RunSettings):
 
 
 def parse_baseline(data: dict[str, Any]) -> BaselineConfig:
-    """Settings from plain values: ``method``, and where wanted ``settings``, ``privacy``, ``performance``, ``recipe``.
+    """Settings from plain values: ``method``, and where wanted ``settings``, ``privacy``, ``performance``.
 
     Raises:
         ConfigError: one line that names the first setting that breaks a rule, its value and the rule.

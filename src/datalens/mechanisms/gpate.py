@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from datalens.privacy.budget import Budget
 
 
+CHECKS, ANSWERS = "checks", "answers"
+"""What the ledger calls its two releases."""
+
+
 @dataclass(frozen=True)
 class ConfidentGNMax:
     """Noisy fullest bin, where it holds enough votes.
@@ -102,8 +106,8 @@ class ConfidentGNMax:
         num_questions = tally_BPK.shape[0] * tally_BPK.shape[1]
         checks, answers = self.threshold_event(num_questions), self.answer_event(num_questions)
         budget.check(checks, answers)
-        budget.charge(checks, note)
-        line = budget.charge(answers, note)
+        budget.charge(checks, {**note, "what": CHECKS})
+        line = budget.charge(answers, {**note, "what": ANSWERS})
         return Release(value=self._answers(tally_BPK), event=answers, line_hash=line.hash)
 
     def noisy_fullest(self, tally_BPK: Tensor) -> Tensor:

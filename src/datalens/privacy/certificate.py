@@ -139,8 +139,8 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         "epsilon": _finite(promised),
         "delta": first.delta,
         "adjacency": adjacency,
-        "adjacency_means": promises.ADJACENCY_TEXT.get(adjacency, adjacency),
-        "replace_one": {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT},
+        "adjacency_means": adjacency_means(ledger.header),
+        "replace_one": _replace_one(ledger, accountant, first.delta, promised),
         "group_size": group_size,
         "epsilon_for_one_record": _finite(accountant.epsilon(one_record, first.delta)) if plan else None,
         "accountant": str(first.accountant),
@@ -151,6 +151,24 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
     }
+
+
+def adjacency_means(header: Mapping[str, Any]) -> str:
+    """The neighbouring relation in words."""
+    adjacency = str(header.get("adjacency", promises.BLANKED))
+    if adjacency == promises.ADD_OR_REMOVE and "replace_one_events" in header:
+        return promises.ADJACENCY_OF_BASELINES
+    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
+
+
+def _replace_one(ledger: Ledger, accountant: Accountant, delta: float, promised: float) -> dict[str, Any]:
+    """What replacing a record costs: TopAgg's teachers make it the same, other methods plan it beside."""
+    planned = ledger.header.get("replace_one_events")
+    if planned is None:
+        return {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT}
+    cost = accountant.epsilon([event_from_json(event) for event in planned], delta)
+    epsilon = max(cost, promised) if planned else promised
+    return {"epsilon": _finite(epsilon), "why": promises.REPLACE_ONE_COUNTED}
 
 
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
@@ -195,7 +213,7 @@ def _releases(ledger: Ledger) -> list[dict[str, Any]]:
             chosen = map(event_from_json, ledger.header.get("tuning", {}).get("chosen", ()))
             made += zip(("votes", "score"), chosen, strict=False)
         else:
-            made.append(("score" if "score" in (line.body.get("note") or {}) else "votes", event))
+            made.append((_kind_of(line.body.get("note") or {}), event))
     return [
         {
             "what": what,
@@ -203,10 +221,15 @@ def _releases(ledger: Ledger) -> list[dict[str, Any]]:
             "noise_stddev": event.noise_stddev,
             "count": event.count,
         }
-        for what in ("votes", "score")
+        for what in dict.fromkeys(["votes", "score", *(kind for kind, _ in made)])
         for event in compact(event for kind, event in made if kind == what)
         if isinstance(event, GaussianEvent)
     ]
+
+
+def _kind_of(note: Mapping[str, Any]) -> str:
+    """What a release line is of: a score, what a baseline says, or votes."""
+    return "score" if "score" in note else str(note.get("what", "votes"))
 
 
 def _drawn(events: Iterable[Event], ledger: Ledger) -> tuple[Event, ...]:

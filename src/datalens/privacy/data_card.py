@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from datalens.privacy import promises
-from datalens.privacy.wording import rounded_up
-
-_BEYOND_WORDS = 25
-"""Epsilon from which e to the epsilon is written as a power: nobody reads so long a number."""
-_MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
+from datalens.privacy.baseline_card import is_baseline, method_lines
+from datalens.privacy.card_words import belief, bullets, epsilon_words, factor, listed, noisily, released_of
 
 
 def data_card(certificate: Mapping[str, Any]) -> str:
@@ -23,32 +19,32 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         "# A generator of synthetic images",
         _headline(certificate),
         f"It draws images of {width} x {height} pixels in {'colour' if channels == 3 else 'grey'}, of "
-        f"{len(classes)} classes: {_list(classes)}. The records themselves are not in this folder.",
+        f"{len(classes)} classes: {listed(classes)}. The records themselves are not in this folder.",
         "## What is promised",
         _promise(certificate),
         "## How it was made",
         *_making(certificate),
         *(_tuning(certificate) or _scores(certificate)),
         "## What was taken to be public",
-        _bullets(
+        bullets(
             [
                 f"that there are at most {public['bound_on_records']} records",
-                f"how many teachers there are and how many records each may have "
-                f"({public['slots_of_each_teacher']})",
+                *_shards(public),
                 f"the list of classes ({public['class_list']})",
                 "the size of the images",
                 f"labels of generated images: {public['generated_labels']}",
             ]
         ),
         "## What is not covered",
-        _bullets(certificate["not_covered"]),
+        bullets(certificate["not_covered"]),
         *_later(certificate),
         "## How to use it",
         "```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
-        "datalens verify RUN --replay\n```",
+        f"{_verify(certificate)}\n```",
         f"`RUN` is the folder that holds this folder `{release_folder(certificate)}`. Drawing samples "
         "costs nothing more, however many. In Python:",
-        '```python\nfrom datalens import DataLens\n\nimages, labels = DataLens.load("RUN").sample(1000)\n```',
+        f"```python\nfrom datalens import {_loader(certificate)[0]}\n\nimages, labels = "
+        f'{_loader(certificate)[1]}("RUN").sample(1000)\n```',
         *_identity(certificate),
         "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
         "`datalens verify` recomputes the one from the other.",
@@ -62,11 +58,28 @@ def release_folder(certificate: Mapping[str, Any]) -> str:
     return promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER
 
 
+def _verify(certificate: Mapping[str, Any]) -> str:
+    return "datalens verify RUN" + ("" if is_baseline(certificate) else " --replay")
+
+
+def _loader(certificate: Mapping[str, Any]) -> tuple[str, str]:
+    """What to import, and what to call."""
+    return ("load_run", "load_run") if is_baseline(certificate) else ("DataLens", "DataLens.load")
+
+
+def _shards(public: Mapping[str, Any]) -> list[str]:
+    if public["num_teachers"] is None:
+        return []
+    return [
+        f"how many teachers there are and how many records each may have ({public['slots_of_each_teacher']})"
+    ]
+
+
 def _headline(certificate: Mapping[str, Any]) -> str:
     if certificate["fit_for_publication"]:
         guarantee = certificate["guarantee"]
         return (
-            f"**Epsilon {_epsilon(guarantee['epsilon'])} at delta {guarantee['delta']:g}**, for "
+            f"**Epsilon {epsilon_words(guarantee['epsilon'])} at delta {guarantee['delta']:g}**, for "
             f"{_notion(guarantee)}. It may be shared."
         )
     return f"**NOT FIT FOR PUBLICATION**: {'; '.join(certificate['not_fit_because'])}."
@@ -91,18 +104,18 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     lines = [
         f"Take {whose} out of the data, or put it in: whatever anybody can conclude from this folder is at "
         f"most "
-        f"{_factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
+        f"{factor(epsilon)} times as likely either way, but for a chance of {delta:g}. Somebody who "
         f"thinks it as "
-        f"likely as not that a person is among the records can be {_belief(epsilon)} sure "
+        f"likely as not that a person is among the records can be {belief(epsilon)} sure "
         f"after seeing "
         "all of it.",
-        f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
+        f"Put as numbers: ({epsilon_words(epsilon)}, {delta:g})-differential privacy; neighbours are "
         f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
-        f"{guarantee['replace_one']['why']}.",
+        f"{_exchanged(guarantee)}.",
         f"Counted by the {guarantee['accountant_used']} accountant"
         f"; the accountants say, {guarantee['other_accountants_speak']}, "
-        f"{_list([f'{name} {_epsilon(value)}' for name, value in others.items()])}"
-        + f". So far {_epsilon(certificate['spent']['epsilon'])} was spent.",
+        f"{listed([f'{name} {epsilon_words(value)}' for name, value in others.items()])}"
+        + f". So far {epsilon_words(certificate['spent']['epsilon'])} was spent.",
         *(f"Take care: {caution}." for caution in guarantee["cautions"]),
     ]
     if certificate["dataset_budget"]:
@@ -117,10 +130,20 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     return "\n\n".join(lines)
 
 
+def _exchanged(guarantee: Mapping[str, Any]) -> str:
+    """What replacing one record costs."""
+    other = guarantee["replace_one"]
+    if other["epsilon"] == guarantee["epsilon"]:
+        return other["why"]
+    return f"epsilon {epsilon_words(other['epsilon'])}, {other['why']}"
+
+
 def _making(certificate: Mapping[str, Any]) -> list[str]:
     """How often votes were asked for, with which noise, and what one person moves."""
     mechanism, noise = certificate["mechanism"], certificate["noise"]
-    released = _released(certificate, "votes")
+    if is_baseline(certificate):
+        return method_lines(certificate)
+    released = released_of(certificate, "votes")
     if not released:
         return [
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
@@ -135,8 +158,8 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     return [
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
-        f"of their votes was used, {_noisily(released, place.get(str(name), ' votes on every pixel'))} "
-        f"({_list(kinds)}; bits from the {noise['source']}). The generator learned from those sums and "
+        f"of their votes was used, {noisily(released, place.get(str(name), ' votes on every pixel'))} "
+        f"({listed(kinds)}; bits from the {noise['source']}). The generator learned from those sums and "
         "from nothing else; they are in `directions.bin`, so that anybody can train it again.",
         _moved(mechanism, max(item["sensitivity"] for item in released)),
     ]
@@ -163,28 +186,14 @@ def _moved(mechanism: Mapping[str, Any], sensitivity: float) -> str:
 
 def _scores(certificate: Mapping[str, Any]) -> list[str]:
     """Charged counts of right predictions, apart from the training."""
-    released = _released(certificate, "score")
+    released = released_of(certificate, "score")
     if not released:
         return []
     return [
         "Apart from the training, a count of right predictions on people's records was released, "
-        f"{_noisily(released, '')}; one person moves it by at most "
+        f"{noisily(released, '')}; one person moves it by at most "
         f"{max(item['sensitivity'] for item in released):g}. It is in `scores.json`, and the epsilon above covers it."
     ]
-
-
-def _released(certificate: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
-    return [item for item in certificate["noise"]["releases"] if item["what"] == what]
-
-
-def _noisily(released: list[Mapping[str, Any]], unit: str) -> str:
-    """Such as ``2 times with random noise of 25 votes on every pixel``."""
-    said = []
-    for item in released:
-        stddev, count = item["noise_stddev"], item["count"]
-        noise = f"with random noise of {stddev:g}{unit}" if stddev else "without noise"
-        said.append(f"{'once' if count == 1 else f'{count} times'} {noise}")
-    return " and ".join(said)
 
 
 def _tuning(certificate: Mapping[str, Any]) -> list[str]:
@@ -212,7 +221,7 @@ def _later(certificate: Mapping[str, Any]) -> list[str]:
         f"{item['vote_threshold']:g}, {item['num_steps']} steps in all"
         for item in changed
     ]
-    return ["## What was changed on the way", _bullets(items)]
+    return ["## What was changed on the way", bullets(items)]
 
 
 def _identity(certificate: Mapping[str, Any]) -> list[str]:
@@ -224,7 +233,7 @@ def _identity(certificate: Mapping[str, Any]) -> list[str]:
     hashes = [f"`{name}`: SHA-256 `{digest}`" for name, digest in files.items()]
     ledger = certificate["ledger"]
     hashes.append(f"`ledger.jsonl`: its line {ledger['last_line']} has the hash `{ledger['head']}`")
-    return ["## Which files this is about", f"Made with {_list(versions)}.", _bullets(hashes)]
+    return ["## Which files this is about", f"Made with {listed(versions)}.", bullets(hashes)]
 
 
 def _notion(guarantee: Mapping[str, Any]) -> str:
@@ -233,36 +242,3 @@ def _notion(guarantee: Mapping[str, Any]) -> str:
     if guarantee["adjacency"] == "add-or-remove-one":
         return f"adding or removing {what}"
     return f"blanking {what}"
-
-
-def _factor(epsilon: float) -> str:
-    """e to the epsilon, never rounded down: ``7.39``, ``2,981``, ``e^50``."""
-    if epsilon > _BEYOND_WORDS:
-        return f"e^{_epsilon(epsilon)}"
-    factor = math.exp(epsilon)
-    return f"{math.ceil(factor):,}" if factor >= 100 else rounded_up(factor, 3)
-
-
-def _belief(epsilon: float) -> str:
-    """How sure one may be at most, from even odds; rounded up, with digits enough not to read 100%."""
-    if epsilon > _BEYOND_WORDS:
-        return "all but completely"
-    doubt = 100 / (1 + math.exp(epsilon))
-    digits = max(1, -math.floor(math.log10(doubt)))
-    unit = 10**digits
-    return f"at most {100 - math.floor(doubt * unit) / unit:.{digits}f}%"
-
-
-def _epsilon(value: float | None) -> str:
-    return "infinite" if value is None else rounded_up(value)
-
-
-def _list(words: list[str]) -> str:
-    """The words as text that means nothing to Markdown: a class may be called ``<b>`` or ``[x](y)``."""
-    safe = ["".join(f"\\{char}" if char in _MARKS else char for char in word) for word in words[:20]]
-    shown = [*safe, "..."] if len(words) > 20 else safe
-    return ", ".join(shown) if shown else "none"
-
-
-def _bullets(lines: list[str]) -> str:
-    return "\n".join(f"* {line}" for line in lines)

@@ -31,6 +31,32 @@ REPLACE_ONE_TEXT = (
     "charged), and a count of right predictions moves by at most one a record under either notion"
 )
 
+REPLACE_ONE_COUNTED = "counted for itself, where every planned release is charged for what replacing one record by another moves"
+ADJACENCY_OF_BASELINES = (
+    "data sets that differ by one record added or removed (by up to group_size records of one person where that is "
+    "above 1)"
+)
+
+METHOD_TEXT = {
+    "dp-merf": (
+        "By DP-MERF: of all records together one sum was released, of random features of their images by class, and "
+        "the generator was fitted to that."
+    ),
+    "pate-gan": (
+        "By PATE-GAN: teachers, each with its own part of the records, voted whether generated images look real; the "
+        "noisy counts taught a student, and the student the generator."
+    ),
+    "g-pate": (
+        "By G-PATE: teachers, each with its own part of the records, voted into which bin the gradient of a "
+        "generated image falls, along public random directions; the noisy winners, where enough teachers agreed, "
+        "taught the generator."
+    ),
+    "dc-gan": (
+        "By DC-GAN, from the records themselves: nothing hides what one record did, and there is no guarantee."
+    ),
+}
+"""How a generator came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
+
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
 CLASSES_DECLARED = "declared beforehand"
 CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"

@@ -1,0 +1,60 @@
+"""Numbers and lists as a data card says them: plain words, nothing rounded in its own favour, no live Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from datalens.privacy.wording import rounded_up
+
+_BEYOND_WORDS = 25
+"""Epsilon from which e to the epsilon is written as a power: nobody reads so long a number."""
+_MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
+
+
+def noisily(released: list[Mapping[str, Any]], unit: str) -> str:
+    """Such as ``2 times with random noise of 25 votes on every pixel``."""
+    said = []
+    for item in released:
+        stddev, count = item["noise_stddev"], item["count"]
+        noise = f"with random noise of {stddev:g}{unit}" if stddev else "without noise"
+        said.append(f"{'once' if count == 1 else f'{count} times'} {noise}")
+    return " and ".join(said)
+
+
+def released_of(certificate: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
+    return [item for item in certificate["noise"]["releases"] if item["what"] == what]
+
+
+def factor(epsilon: float) -> str:
+    """e to the epsilon, never rounded down: ``7.39``, ``2,981``, ``e^50``."""
+    if epsilon > _BEYOND_WORDS:
+        return f"e^{epsilon_words(epsilon)}"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor >= 100 else rounded_up(factor, 3)
+
+
+def belief(epsilon: float) -> str:
+    """How sure one may be at most, from even odds; rounded up, with digits enough not to read 100%."""
+    if epsilon > _BEYOND_WORDS:
+        return "all but completely"
+    doubt = 100 / (1 + math.exp(epsilon))
+    digits = max(1, -math.floor(math.log10(doubt)))
+    unit = 10**digits
+    return f"at most {100 - math.floor(doubt * unit) / unit:.{digits}f}%"
+
+
+def epsilon_words(value: float | None) -> str:
+    return "infinite" if value is None else rounded_up(value)
+
+
+def listed(words: list[str]) -> str:
+    """The words as text that means nothing to Markdown: a class may be called ``<b>`` or ``[x](y)``."""
+    safe = ["".join(f"\\{char}" if char in _MARKS else char for char in word) for word in words[:20]]
+    shown = [*safe, "..."] if len(words) > 20 else safe
+    return ", ".join(shown) if shown else "none"
+
+
+def bullets(lines: list[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
