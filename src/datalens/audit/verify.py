@@ -17,6 +17,7 @@ from typing import Any
 from datalens.audit.direction_reader import read_direction_records
 from datalens.audit.generator_reader import generator_environment
 from datalens.audit.ledger_reader import Difference, Entry, read_entries
+from datalens.audit.second_baselines import baseline_checks, is_baseline
 from datalens.audit.second_certificate import certificate_again, unequal
 from datalens.audit.second_charges import check_events, check_lines, check_order
 from datalens.audit.second_noise import check_slack
@@ -83,6 +84,8 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     except Difference as error:
         found.differences.append(str(error))
         return found
+    if replay and is_baseline(entries):
+        raise RunError(f"{root}: --replay is for runs of DataLens, whose directions are kept; leave it out")
     checks: list[Callable[[], None]] = [
         lambda: _check_head(entries),
         lambda: _check_settings(entries, config, release, found),
@@ -97,6 +100,9 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     if is_tuned(entries):
         middle = tuned_checks(entries, config, release)
         checks = [checks[0], *checks[2:5], *middle, *checks[-2:]]  # only public scores are paid for
+    elif is_baseline(entries):
+        middle = baseline_checks(entries, config, release)
+        checks = [checks[0], *middle, *checks[2:5], *checks[-2:]]
     for check in checks:
         try:
             check()

@@ -29,6 +29,7 @@ from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.models.finish import FinishedGenerator
+from datalens.noise import make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
@@ -73,10 +74,10 @@ class MerfSettings(GeneratorSettings):
         units = fitting_units(self.num_features)
         coordinates = size.num_classes * self.num_features
 
-        def event(stddev: float, vectors_moved: int = 1) -> GaussianEvent:
-            moved = float(vectors_moved * privacy.group_size * units)
+        def event(stddev: float) -> GaussianEvent:
+            """On paper, with the slack that holds for every noise: no table is built on the way."""
             slack = SLACK_BOUND if privacy.noise is NoiseKind.ROUNDED else SamplerSlack()
-            return GaussianEvent(moved, stddev, coordinates, privacy.noise, slack)
+            return GaussianEvent(float(privacy.group_size * units), stddev, coordinates, privacy.noise, slack)
 
         stddev = 0.0
         if privacy.is_private:
@@ -88,7 +89,9 @@ class MerfSettings(GeneratorSettings):
                     f"epsilon = {privacy.epsilon:g}: one release needs noise of {stddev:g} units, but there are at "
                     f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer features or a smaller group_size"
                 )
-        planned = Planned(WHAT, event(stddev), event(stddev, 2), 1)
+        grid = Grid(1.0, units, self.num_features)
+        mechanism = VectorSum(grid, stddev, make_noise(privacy.noise), privacy.group_size)
+        planned = Planned(WHAT, mechanism.event(coordinates), mechanism.replace_one_event(coordinates), 1)
         return DPMerf(self, size, units, stddev, privacy.group_size, planned)
 
 

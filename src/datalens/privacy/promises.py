@@ -31,7 +31,10 @@ REPLACE_ONE_TEXT = (
     "charged), and a count of right predictions moves by at most one a record under either notion"
 )
 
-REPLACE_ONE_COUNTED = "counted for itself, where every planned release is charged for what replacing one record by another moves"
+REPLACE_ONE_COUNTED = (
+    "counted for itself, where every planned release is charged for what replacing one record by another "
+    "moves"
+)
 ADJACENCY_OF_BASELINES = (
     "data sets that differ by one record added or removed (by up to group_size records of one person where that is "
     "above 1)"

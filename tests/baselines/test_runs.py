@@ -1,0 +1,214 @@
+"""A baseline's run: folder, ledger, certificate, resume and verification, as a run of DataLens has them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from baseline_scene import shapes
+
+from datalens import DataLens, load_run
+from datalens.audit.verify import verify_run
+from datalens.baselines.model import Baseline
+from datalens.baselines.registry import METHODS, BaselineConfig, baseline, parse_baseline
+from datalens.baselines.run import BaselineRun
+from datalens.errors import BudgetError, ConfigError, RunError
+from datalens.privacy.ledger import Ledger
+from datalens.training.heads import heads_file
+
+NETWORK = {"latent_dim": 4, "hidden_units": 16, "channels": 4}
+SMALL: dict[str, dict[str, Any]] = {
+    "dc-gan": {"num_steps": 4, "batch_size": 8, "critic_channels": 2, **NETWORK},
+    "dp-merf": {"num_features": 64, "num_steps": 4, "images_per_class": 2, **NETWORK},
+    "pate-gan": {
+        "num_teachers": 20,
+        "num_steps": 4,
+        "batch_size": 4,
+        "teacher_steps": 1,
+        "student_steps": 2,
+        "generator": NETWORK,
+    },
+    "g-pate": {"num_teachers": 20, "num_steps": 4, "batch_size": 4, "num_projected": 3, "generator": NETWORK},
+}
+PRIVATE = [name for name in METHODS if name != "dc-gan"]
+
+
+def small(method: str, **privacy: Any) -> BaselineConfig:
+    given = {"epsilon": 2.0, "delta": 1e-3, "insecure_seed": 0} | privacy
+    if method == "dc-gan":
+        given |= {"noise": "none"}
+    return baseline(method, SMALL[method], **given)
+
+
+def trained(method: str, out: Path | None = None, **privacy: Any) -> Baseline:
+    return Baseline(small(method, **privacy)).fit(shapes(), out=out)
+
+
+def release_of(root: Path) -> Path:
+    (found,) = root.glob("release*")
+    return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_is_trained_shared_loaded_and_verified(tmp_path: Path, method: str) -> None:
+    model = trained(method, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert isinstance(loaded, Baseline) and loaded.config == model.config
+    for one, other in zip(model.sample(6, seed=1), loaded.sample(6, seed=1), strict=True):
+        assert np.array_equal(one, other)
+    assert verify_run(tmp_path / "run").differences == []
+    certificate = json.loads((release_of(tmp_path / "run") / "certificate.json").read_text())
+    assert certificate["fit_for_publication"] is False, "an insecure seed"
+    if method == "dc-gan":
+        assert certificate["guarantee"]["epsilon"] is None
+        assert model.epsilon(1e-3) == float("inf")
+    else:
+        assert model.spent_epsilon(1e-3) <= model.epsilon(1e-3) <= 2.0
+        assert certificate["guarantee"]["replace_one"]["epsilon"] >= certificate["guarantee"]["epsilon"]
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+def test_with_noise_of_the_operating_system_it_may_be_published(tmp_path: Path, method: str) -> None:
+    trained(method, tmp_path / "run", insecure_seed=None)
+    certificate = json.loads((tmp_path / "run" / "release" / "certificate.json").read_text())
+    assert certificate["fit_for_publication"] is True
+    assert verify_run(tmp_path / "run").differences == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_was_stopped_goes_on_to_the_same_generator(tmp_path: Path, method: str) -> None:
+    whole = trained(method)
+    steps: list[int] = []
+    stopped = Baseline(small(method)).fit(
+        shapes(), out=tmp_path / "run", tell=lambda p: steps.append(p.step), stop=lambda: len(steps) == 2
+    )
+    assert stopped.was_stopped and steps == [1, 2]
+    resumed = Baseline.resume(tmp_path / "run", shapes())
+    assert np.array_equal(resumed.sample(6, seed=0)[0], whole.sample(6, seed=0)[0])
+    assert resumed.spent_epsilon(1e-3) == whole.spent_epsilon(1e-3)
+    assert verify_run(tmp_path / "run").differences == []
+
+
+def test_steps_that_were_charged_after_the_last_checkpoint_are_lost_and_not_taken_again(
+    tmp_path: Path,
+) -> None:
+    config = small("pate-gan").model_copy(
+        update={"settings": METHODS["pate-gan"].model_validate(SMALL["pate-gan"] | {"num_steps": 40})}
+    )
+    run = BaselineRun.begin(config, shapes(), tmp_path / "run")
+    run.run(stop=lambda: run.steps_done == 2)
+    for step in (2, 3):
+        run.learner.step(step)  # and then the process dies
+    run.close()
+    again = BaselineRun.resume(tmp_path / "run", shapes())
+    assert any("2 steps were charged and lost" in note for note in again.notes)
+    again.run()
+    again.close()
+    charged = [
+        line.body["note"]["step"] for line in Ledger.read(again.folder.ledger).lines if line.kind == "release"
+    ]
+    assert charged == sorted(charged) and max(map(charged.count, charged)) == 2, (
+        "two votes a step, each step once"
+    )
+    assert len(charged) == 80
+
+
+def test_a_release_that_was_lost_before_its_checkpoint_is_never_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = BaselineRun.begin(small("dp-merf"), shapes(), tmp_path / "run")
+    monkeypatch.setattr(run, "checkpoint", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    run.close()
+    with pytest.raises(RunError, match="what it had released is lost, though charged; begin another run"):
+        Baseline.resume(tmp_path / "run", shapes())
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+def test_nothing_that_depends_on_the_records_lies_beside_the_release(tmp_path: Path, method: str) -> None:
+    trained(method, tmp_path / "run")
+    names = {path.name for path in release_of(tmp_path / "run").iterdir()}
+    assert names == {"config.json", "ledger.jsonl", "certificate.json", "README.md", "generator.safetensors"}
+    assert (tmp_path / "run" / "private").stat().st_mode & 0o077 == 0
+
+
+def test_other_data_and_a_purged_run_are_refused(tmp_path: Path) -> None:
+    trained("dp-merf", tmp_path / "run")
+    with pytest.raises(RunError, match="not the data of this run"):
+        Baseline.resume(tmp_path / "run", shapes(200))
+    (tmp_path / "run" / "private" / "secrets.json").unlink()
+    with pytest.raises(RunError, match="its private side is gone"):
+        Baseline.resume(tmp_path / "run", shapes())
+
+
+def test_a_run_of_another_method_is_named(tmp_path: Path) -> None:
+    trained("dp-merf", tmp_path / "run")
+    with pytest.raises(RunError, match="is a run of dp-merf, not of datalens"):
+        DataLens.load(tmp_path / "run")
+    with pytest.raises(RunError, match="--replay is for runs of DataLens"):
+        verify_run(tmp_path / "run", replay=True)
+
+
+def test_unknown_methods_and_settings_are_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="method 'gan' is unknown; known: dc-gan, dp-merf"):
+        baseline("gan")
+    with pytest.raises(ConfigError, match="setting 'num_feature' is unknown; known: "):
+        baseline("dp-merf", {"num_feature": 3})
+    with pytest.raises(ConfigError, match="epsilon = -1"):
+        baseline("dp-merf", epsilon=-1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_survive_json(method: str) -> None:
+    config = small(method)
+    assert parse_baseline(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_a_plan_that_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    config = small("pate-gan")
+    settings = config.settings.model_copy(update={"noise_stddev": 0.5})
+    with pytest.raises((ConfigError, BudgetError), match="these releases cost"):
+        Baseline(config.model_copy(update={"settings": settings})).fit(shapes(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+@pytest.mark.parametrize("part", ["sensitivity", "count", "replace", "steps"])
+def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) -> None:
+    """The ledger is written anew with all its hashes right, and claims less than the settings give."""
+    trained(method, tmp_path / "run")
+    path = release_of(tmp_path / "run") / "ledger.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    header = lines[0]["body"]
+    release = header["mechanism"]["releases"][0]
+    if part == "sensitivity":
+        release["event"]["sensitivity"] /= 2
+    elif part == "count":
+        release["count"] += 1
+    elif part == "replace":
+        header["replace_one_events"][0]["sensitivity"] /= 2
+    else:
+        header["mechanism"]["num_steps"] += 1
+    path.write_text(chained(lines))
+    heads_file().unlink()
+    assert verify_run(tmp_path / "run").differences[0].startswith("ledger.jsonl")
+
+
+def chained(lines: list[dict[str, Any]]) -> str:
+    """Ledger lines with hashes that fit what they say."""
+    last, text = "0" * 64, ""
+    for line in lines:
+        signed = {name: line[name] for name in ("index", "kind", "body")}
+        digest = hashlib.sha256((last + canonical(signed)).encode()).hexdigest()
+        text += canonical({**signed, "previous": last, "hash": digest}) + "\n"
+        last = digest
+    return text
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
