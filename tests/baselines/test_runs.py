@@ -148,7 +148,7 @@ def test_other_data_and_a_purged_run_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_of_another_method_is_named(tmp_path: Path) -> None:
     trained("dp-merf", tmp_path / "run")
-    with pytest.raises(RunError, match="is a run of dp-merf, not of datalens"):
+    with pytest.raises(RunError, match="is a run of dp-merf, and this is for runs of datalens"):
         DataLens.load(tmp_path / "run")
     with pytest.raises(RunError, match="--replay is for runs of DataLens"):
         verify_run(tmp_path / "run", replay=True)

@@ -11,7 +11,7 @@ from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.errors import RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import RunFacts, common_facts, whole
+from datalens.training.facts import RunFacts, common_facts, read_facts, whole
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
 
@@ -74,3 +74,15 @@ def method_of(root: Path) -> str:
     if not isinstance(data, dict):
         raise RunError(f"{folder.config}: is not a run's settings; restore the file")
     return str(data.get("method", "datalens"))
+
+
+def facts_of(root: Path) -> RunFacts:
+    """What everybody may know of the run in a folder, whatever its method.
+
+    Raises:
+        RunError: there is no run, or its settings are damaged.
+    """
+    folder = RunFolder.open(root)
+    if method_of(root) == "datalens":
+        return read_facts(folder)
+    return BaselineFacts.from_json(read_json(folder.config), folder.config)

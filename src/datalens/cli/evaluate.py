@@ -18,6 +18,7 @@ from datalens.cli.scores_table import say_scores
 from datalens.errors import ConfigError, DataError, NotPrivateError
 
 if TYPE_CHECKING:
+    from datalens.baselines.model import Baseline
     from datalens.data.images import LabelledImages
     from datalens.training.synthesizer import DataLens
 
@@ -182,7 +183,7 @@ def _needs_test(source: str, metrics: tuple[str, ...]) -> bool:
     return "test" in available_splits(source) or "utility" in metrics or "copies" in metrics
 
 
-def _cache(run: Path, model: DataLens | None, is_public: bool) -> Path | None:
+def _cache(run: Path, model: DataLens | Baseline | None, is_public: bool) -> Path | None:
     """Where the feature classifier is kept; None for people's data outside of a run."""
     if is_public:
         return scoring.public_cache()
@@ -210,7 +211,9 @@ def _release(run: Path, is_public: bool, answer: dict[str, Any], options: dict[s
     )
 
 
-def _split(split: str, source: str, model: DataLens | None, options: dict[str, Any]) -> LabelledImages:
+def _split(
+    split: str, source: str, model: DataLens | Baseline | None, options: dict[str, Any]
+) -> LabelledImages:
     from datalens.data import available_splits, load
 
     if split not in available_splits(source):

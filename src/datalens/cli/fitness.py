@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 from datalens.privacy.events import NoiseKind
 
 if TYPE_CHECKING:
+    from datalens.baselines.model import Baseline
+    from datalens.baselines.registry import BaselineConfig
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
 
-def unfit_line(config: Config) -> str | None:
+def unfit_line(config: Config | BaselineConfig) -> str | None:
     """The line that ends a command about such a run; None where the guarantee may be published."""
     privacy = config.privacy
     if privacy.as_published:
         return (
-            f"NO GUARANTEE: {config.voting.mechanism} as published, whose noise hides no choice; this release is "
-            "not fit for publication"
+            f"NO GUARANTEE: {_published(config)} as published, whose noise hides no choice; this release is not fit "
+            "for publication"
         )
     if privacy.noise is NoiseKind.NONE:
         return "NO GUARANTEE: trained without noise; this release is not fit for publication"
@@ -27,6 +29,13 @@ def unfit_line(config: Config) -> str | None:
     if privacy.noise is NoiseKind.CONTINUOUS:
         reasons.append("its noise is floating point")
     return f"NOT FIT FOR PUBLICATION: {' and '.join(reasons)}; for experiments only" if reasons else None
+
+
+def _published(config: Config | BaselineConfig) -> str:
+    """The name of what was run as published."""
+    from datalens.training.config import Config
+
+    return str(config.voting.mechanism) if isinstance(config, Config) else config.method
 
 
 def steps_charged(model: DataLens) -> int:
@@ -44,10 +53,10 @@ def steps_planned(model: DataLens) -> int:
     return terms_in_force(model.ledger).num_steps
 
 
-def run_summary(model: DataLens) -> dict[str, Any]:
+def run_summary(model: DataLens | Baseline) -> dict[str, Any]:
     """What a run promises and spent, for the JSON of every verb."""
     from datalens.privacy.budget import authorisations
-    from datalens.training.terms import terms_in_force
+    from datalens.training.synthesizer import DataLens
 
     config, facts = model.config, model.facts
     authorised = authorisations(model.ledger)[-1].authorisation
@@ -60,10 +69,18 @@ def run_summary(model: DataLens) -> dict[str, Any]:
         "delta": config.privacy.delta,
         "accountant": str(config.privacy.accountant),
         "noise": str(config.privacy.noise),
+        **(_of_datalens(model) if isinstance(model, DataLens) else {"method": model.config.method}),
+        "classes": list(facts.classes),
+        "image_shape": list(facts.image_shape),
+    }
+
+
+def _of_datalens(model: DataLens) -> dict[str, Any]:
+    from datalens.training.terms import terms_in_force
+
+    return {
         "noise_stddev": terms_in_force(model.ledger).noise_stddev,
         "steps": steps_charged(model),
         "num_steps": steps_planned(model),
-        "num_teachers": config.voting.num_teachers,
-        "classes": list(facts.classes),
-        "image_shape": list(facts.image_shape),
+        "num_teachers": model.config.voting.num_teachers,
     }

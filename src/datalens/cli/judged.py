@@ -14,6 +14,7 @@ from datalens.cli.output import Output
 from datalens.errors import ConfigError, DataError, RunError
 
 if TYPE_CHECKING:
+    from datalens.baselines.model import Baseline
     from datalens.training.synthesizer import DataLens
 
 RUN_SAMPLES = 60000
@@ -36,18 +37,18 @@ class Judged:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def open_run(path: str) -> DataLens | None:
+def open_run(path: str) -> DataLens | Baseline | None:
     """The run in a folder, or None where the path names samples.
 
     Raises:
         RunError: it names neither.
     """
+    from datalens.baselines.model import load_run
     from datalens.training.run_folder import RunFolder
-    from datalens.training.synthesizer import DataLens
 
     folder = Path(path)
     if RunFolder.holds_run(folder):
-        return DataLens.load(path)
+        return load_run(path)
     if folder.suffix == ".npz" or is_named(path):
         return None
     if not folder.is_dir():
@@ -62,7 +63,7 @@ def open_run(path: str) -> DataLens | None:
     return None
 
 
-def drawn(model: DataLens, num_samples: int | None, seed: int) -> Judged:
+def drawn(model: DataLens | Baseline, num_samples: int | None, seed: int) -> Judged:
     """Images drawn from a run."""
     start = time.monotonic()
     images, labels = model.sample(RUN_SAMPLES if num_samples is None else num_samples, seed=seed)

@@ -94,10 +94,9 @@ def device_of_run(run: Path, options: dict[str, Any]) -> str:
 
 def declared_classes(run: Path) -> tuple[str, ...] | None:
     """The class list that a run has declared, or None where it was found in the records."""
-    from datalens.training.facts import read_facts
-    from datalens.training.run_folder import RunFolder
+    from datalens.baselines.facts import facts_of
 
-    facts = read_facts(RunFolder.open(run))
+    facts = facts_of(run)
     return None if facts.classes_from_data else facts.classes
 
 

@@ -61,9 +61,9 @@ def sample(
     from datalens.cli.targets import check_target, is_npz, marked, write_folder, write_npz
 
     output = Output(json_target, quiet=quiet)
-    from datalens.training.synthesizer import DataLens
+    from datalens.baselines.model import load_run
 
-    model = DataLens.load(run)
+    model = load_run(run)
     target = marked(Path(out), publishable=model.is_publishable)
     if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
         raise ConfigError(f"--json {json_target}: is the file of --out too; give it another name")

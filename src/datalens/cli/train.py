@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datalens.cli.announcing import announce_plan, plan_announced
+from datalens.cli.baselines import DATALENS, method_asked, train_baseline
 from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
@@ -32,6 +33,7 @@ from datalens.cli.resuming import (
 )
 from datalens.cli.stopping import StopRequest
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
+from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
@@ -48,6 +50,13 @@ _RECIPES = "the recipe's"
 @click.option("--out", type=Text(), metavar="RUN", help="A new folder for the run.")
 @click.option(
     "--resume", type=Text(), metavar="RUN", help="Go on with an interrupted run, with the same data."
+)
+@click.option(
+    "--method",
+    type=Text(),
+    metavar="NAME",
+    show_default="datalens",
+    help="Or what it is compared with: dc-gan, dp-merf, pate-gan, g-pate.",
 )
 @click.option(
     "--recipe",
@@ -147,7 +156,13 @@ def train(source: str, **options: Any) -> int:
     datalens train mnist --resume runs/mnist
     torchrun --nproc-per-node 4 -m datalens train mnist --out runs/mnist
     """
+    run = run_of(options)
+    method = method_asked(run, options)
     with Ranks.join() as ranks:
+        if method != DATALENS:
+            if ranks.world_size > 1:
+                raise ConfigError(f"--method {method}: is trained by one process; start it without torchrun")
+            return train_baseline(method, source, run, options)
         return _lead(source, options, ranks) if ranks.is_first else follow_run(source, options, ranks)
 
 

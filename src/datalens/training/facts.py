@@ -186,7 +186,9 @@ class PublicFacts(RunFacts):
         """
         with whole(source):
             if "method" in data:
-                raise RunError(f"{source}: is a run of {data['method']}, not of datalens; use baselines.load")
+                raise RunError(
+                    f"{source}: is a run of {data['method']}, and this is for runs of datalens; give one"
+                )
             return cls(
                 config=parse_config(data["config"]),
                 noise_stddev=float(data["noise_stddev"]),

@@ -1,0 +1,143 @@
+"""``datalens train --method NAME``: a baseline through the same data, budget, ledger and report as DataLens."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datalens.cli.joining import read_data
+from datalens.cli.options import data_words, is_given
+from datalens.cli.output import Output, check_new_run
+from datalens.cli.progress import TrainingProgress
+from datalens.cli.settings import SETTING_OF_OPTION
+from datalens.cli.stopping import StopRequest
+from datalens.errors import ConfigError
+
+if TYPE_CHECKING:
+    from datalens.baselines.model import Baseline
+    from datalens.baselines.registry import BaselineConfig
+
+DATALENS = "datalens"
+TAKEN = {
+    **{
+        name: place
+        for name, place in SETTING_OF_OPTION.items()
+        if place[0] == "privacy" and name != "score_noise"
+    },
+    "num_steps": ("settings", "num_steps"),
+    "device": ("performance", "device"),
+    "checkpoint_every": ("performance", "checkpoint_every"),
+}
+"""Options that baselines take, with where they belong."""
+
+
+def method_asked(run: Path, options: dict[str, Any]) -> str:
+    """The method of the run that goes on, or the one asked for.
+
+    Raises:
+        DataLensError: there is no run to go on with, or it is another method's than asked for.
+    """
+    asked = options["method"]
+    if options["resume"] is None:
+        return asked or DATALENS
+    from datalens.baselines.facts import method_of
+
+    found = method_of(run)
+    if asked not in (None, found):
+        raise ConfigError(f"--method {asked}: the run in {run} is of {found}; leave it out")
+    return found
+
+
+def train_baseline(method: str, source: str, run: Path, options: dict[str, Any]) -> int:
+    """Train, or go on, and report; the exit status."""
+    from datalens.baselines.model import Baseline
+
+    output = Output(options["json_target"], quiet=options["quiet"])
+    started = time.monotonic()
+    is_new = options["resume"] is None
+    _refuse_others(method, options, is_new=is_new)
+    config = baseline_config(method, options) if is_new else None
+    if is_new:
+        check_new_run(run)
+    data = read_data(source, run, options)
+    for note in data.notes:
+        output.warn(note)
+    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
+        if config is None:
+            model = Baseline.resume(run, data, tell=progress.tell, stop=stop)
+        else:
+            shared = {name: options[name] for name in ("budget_file", "data_name")}
+            model = Baseline(config).fit(data, out=run, tell=progress.tell, stop=stop, **shared)
+    _report(model, source, run, options, output, time.monotonic() - started)
+    return stop.exit_status if model.was_stopped else 0
+
+
+def baseline_config(method: str, options: dict[str, Any]) -> BaselineConfig:
+    """Settings of a new run: the method's own, then the file's, then the options'; the later win.
+
+    Raises:
+        ConfigError: one line that names the setting, its value and the rule.
+    """
+    from datalens.baselines.registry import BaselineConfig, parse_baseline
+    from datalens.training.config import read_toml
+
+    changes: dict[str, Any] = {"method": method}
+    if options["config_file"] is not None:
+        path = Path(options["config_file"])
+        found = read_toml(path)
+        known = [name for name in BaselineConfig.model_fields if name != "method"]
+        for section, values in found.items():
+            if section not in known:
+                raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
+            if section != "recipe" and not isinstance(values, dict):
+                raise ConfigError(f"--config {path}: {section} is {values!r:.60}; write a table [{section}]")
+        changes |= found
+    for option, (section, name) in TAKEN.items():
+        if is_given(options.get(option)):
+            changes[section] = {**changes.get(section, {}), name: options[option]}
+    return parse_baseline(changes)
+
+
+def _refuse_others(method: str, options: dict[str, Any], *, is_new: bool) -> None:
+    """Options that are DataLens's own, or that a run keeps from its beginning."""
+    for name in ("recipe", *SETTING_OF_OPTION):
+        if is_given(options.get(name)) and (name not in TAKEN or not is_new):
+            option = "--" + name.replace("_", "-")
+            why = "a resumed run keeps it; leave it out"
+            if is_new:
+                why = f"is for the method {DATALENS}; {method} takes a table [settings] in a --config file"
+            raise ConfigError(f"{option} {options[name]}: {why}")
+    for name in ("config_file", "budget_file", "data_name"):
+        if options[name] is not None and not is_new:
+            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
+            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
+
+
+def _report(
+    model: Baseline, source: str, run: Path, options: dict[str, Any], output: Output, seconds: float
+) -> None:
+    from datalens.cli.fitness import run_summary, unfit_line
+    from datalens.training.run_folder import RunFolder
+
+    summary, last = run_summary(model), unfit_line(model.config)
+    for note in model.notes:
+        output.warn(note)
+    status = "stopped" if model.was_stopped else "finished"
+    output.finish({"run": str(run), "status": status, **summary, "seconds": seconds, "note": last})
+    if summary["is_private"]:
+        output.say(
+            f"{model.config.method}: epsilon {summary['epsilon_spent']:.4g} spent of "
+            f"{summary['epsilon_authorised']:.4g} authorised at delta {summary['delta']:g} "
+            f"({summary['accountant']} accountant), {seconds:.0f} s"
+        )
+    if model.was_stopped:
+        words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
+        output.insist(f"stopped early and saved; resume with: {shlex.join(words)}")
+    else:
+        label = "to share" if model.is_publishable else "not for publication"
+        output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
+        output.say(f"next: datalens sample {shlex.quote(str(run))} --num-samples 10000 --out samples.npz")
+    if last is not None:
+        output.insist(last)

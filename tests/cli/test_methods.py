@@ -1,0 +1,97 @@
+"""``--method``: a baseline from the command line, through the same verbs as DataLens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datalens.cli.main import main
+
+SMALL = """
+[settings]
+num_features = 64
+num_steps = 3
+images_per_class = 2
+latent_dim = 4
+hidden_units = 16
+channels = 4
+"""
+TRAIN = [
+    "train",
+    "shapes",
+    "--method",
+    "dp-merf",
+    "--epsilon",
+    "2",
+    "--delta",
+    "1e-4",
+    "--insecure-seed",
+    "0",
+]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> list[str]:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return [*TRAIN, "--config", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run")]
+
+
+def test_a_baseline_is_trained_sampled_scored_and_verified(
+    tmp_path: Path, trained: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    assert main([*trained, "--json", "-"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["method"] == "dp-merf" and said["status"] == "finished" and said["epsilon_spent"] <= 2
+    assert main(["sample", run, "-n", "12", "--out", str(tmp_path / "s.npz"), "--seed", "1"]) == 0
+    assert np.load(tmp_path / "s-NOT-FOR-PUBLICATION.npz")["x"].shape == (12, 1, 16, 16)
+    assert main(["evaluate", run, "--data", "shapes", "-n", "40", "--classifier", "logistic"]) == 0
+    assert main(["verify", run]) == 0
+    assert main(["train", "shapes", "--resume", run]) == 0, "nothing is left to do"
+    assert "NOT FIT FOR PUBLICATION" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--method", "gan"], "method 'gan' is unknown; known: dc-gan, dp-merf"),
+        (["--method", "dp-merf", "--top-k", "5"], "--top-k 5: is for the method datalens; dp-merf takes"),
+        (["--method", "dp-merf", "--recipe", "quick"], "--recipe quick: is for the method datalens"),
+        (["--method", "dc-gan"], "'dc-gan' has no privacy: say so with --noise none"),
+        (["--method", "dp-merf", "--epsilon", "0"], "epsilon = 0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], line: str
+) -> None:
+    assert main(["train", "shapes", "--out", str(tmp_path / "run"), *words]) == 2
+    said = capsys.readouterr().err
+    assert line in said and said.strip().count("\n") == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_settings_file_of_another_method_is_refused(
+    tmp_path: Path, trained: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.toml").write_text("[voting]\ntop_k = 3\n")
+    assert main(trained) == 2
+    assert "'voting' is unknown; known: recipe, privacy, settings, performance" in capsys.readouterr().err
+
+
+def test_a_run_keeps_its_method_and_its_settings(
+    tmp_path: Path, trained: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run")
+    assert main([*trained, "--quiet"]) == 0
+    for words, line in (
+        (["--method", "g-pate"], "--method g-pate: the run in"),
+        (["--epsilon", "3"], "--epsilon 3.0: a resumed run keeps it"),
+    ):
+        assert main(["train", "shapes", "--resume", run, *words]) == 2
+        assert line in capsys.readouterr().err
+    for verb in (["audit", run], ["verify", run, "--replay"]):
+        assert main(verb) == 2
+        assert "for runs of " in capsys.readouterr().err
