@@ -16,11 +16,10 @@ LONG_FOR_A_REASON = {
     "data/arrays.py": "every layout, range and kind of labels that people's arrays come in",
     "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
     "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
-    "training/config.py": "every setting in one place",
-    "training/synthesizer.py": "the whole façade: fit, resume, use, save and load",
 }
 OPEN_FOR_A_REASON = {
     "training/config.py:replace": "names of settings, each checked against the model",
+    "baselines/registry.py:baseline": "settings of privacy, each checked against the model",
     "recipes/__init__.py:by_name": "the options of the named recipe, a Python function that refuses unknown ones",
     "audit/subject.py:mechanism_at": "fields of the mechanism for dataclasses.replace, which refuses unknown ones",
     "audit/findings.py:failed": "the numbers of a finding, under names of the check's own",

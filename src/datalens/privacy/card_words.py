@@ -24,6 +24,7 @@ def noisily(released: list[Mapping[str, Any]], unit: str) -> str:
 
 
 def released_of(certificate: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
+    """The certificate's releases of one kind."""
     return [item for item in certificate["noise"]["releases"] if item["what"] == what]
 
 
@@ -46,6 +47,7 @@ def belief(epsilon: float) -> str:
 
 
 def epsilon_words(value: float | None) -> str:
+    """Epsilon rounded up; none is infinite."""
     return "infinite" if value is None else rounded_up(value)
 
 
@@ -57,4 +59,5 @@ def listed(words: list[str]) -> str:
 
 
 def bullets(lines: list[str]) -> str:
+    """A Markdown list."""
     return "\n".join(f"* {line}" for line in lines)
