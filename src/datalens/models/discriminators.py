@@ -52,11 +52,13 @@ class ConditionalDiscriminator(nn.Module):
     def init_weights(self, rng: torch.Generator) -> None:
         """He-normal weights from ``rng`` alone, biases 0."""
         with torch.no_grad():
-            for module in (*self.shrink, self.logit):
-                fan_in = module.weight[0].numel()
-                drawn = torch.empty(module.weight.shape, device=rng.device)
-                module.weight.copy_(drawn.normal_(0.0, (2.0 / fan_in) ** 0.5, generator=rng))
-                nn.init.zeros_(module.bias)
+            for parameter in self.parameters():
+                if parameter.ndim == 1:
+                    nn.init.zeros_(parameter)
+                    continue
+                drawn = torch.empty(parameter.shape, device=rng.device)
+                fan_in = parameter[0].numel()
+                parameter.copy_(drawn.normal_(0.0, (2.0 / fan_in) ** 0.5, generator=rng))
 
     def forward(self, images_BCHW: Tensor, labels_B: Tensor) -> Tensor:
         """``logit_B``: how real each image looks for its label; images in [0, 1], labels in 0..Y-1."""

@@ -8,7 +8,7 @@ from datalens.errors import CheckpointError, RunError
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.teachers.partition import Partition
 from datalens.training.directions import DirectionRecord
-from datalens.training.facts import PublicFacts
+from datalens.training.facts import PublicFacts, RunFacts
 from datalens.training.files import read_json
 from datalens.training.heads import known_head
 from datalens.training.run_folder import RunFolder
@@ -64,7 +64,7 @@ def check_heads(ledger: Ledger, folder: RunFolder) -> None:
             ledger.check_heads([(index, digest)])
 
 
-def check_class_order(classes: tuple[str, ...], facts: PublicFacts, root: Path) -> None:
+def check_class_order(classes: tuple[str, ...], facts: RunFacts, root: Path) -> None:
     """The data name the run's classes in the run's order; other classes are other data, and found out later.
 
     Raises:

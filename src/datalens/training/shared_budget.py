@@ -13,8 +13,8 @@ from datalens.errors import RunError
 from datalens.privacy.certificate import reasons_against
 from datalens.privacy.dataset_budget import UNFIT, DatasetBudget, open_dataset_budget
 from datalens.privacy.ledger import Ledger
-from datalens.training.config import Config
 from datalens.training.heads import known_head, note_head
+from datalens.training.sections import RunSettings
 
 
 def open_shared_budget(path: Path, data_name: str | None = None) -> DatasetBudget:
@@ -74,7 +74,7 @@ def check_budget_head(ledger: Ledger) -> None:
     ledger.check_heads([] if known is None else [known])
 
 
-def marks_of(config: Config) -> dict[str, Any]:
+def marks_of(config: RunSettings) -> dict[str, Any]:
     """What the budget's lines say of a run besides its name: why it is not fit for publication, if it is not."""
     reasons = reasons_against((), {"config": config.to_json()})
     return {UNFIT: reasons} if reasons else {}
