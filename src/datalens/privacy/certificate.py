@@ -19,12 +19,15 @@ from datalens.privacy.events import (
     Event,
     GaussianEvent,
     NoiseKind,
+    NoisyEvent,
+    PoissonGaussianEvent,
     TuningEvent,
     compact,
     event_from_json,
 )
 from datalens.privacy.guarantee import binding, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
+from datalens.privacy.replacing import replace_one_epsilon
 
 
 def build_certificate(
@@ -138,7 +141,7 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         "delta": first.delta,
         "adjacency": adjacency,
         "adjacency_means": promises.ADJACENCY_TEXT.get(adjacency, adjacency),
-        "replace_one": {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT},
+        "replace_one": _replace_one(accountant, promised, plan, events, first.delta),
         "group_size": group_size,
         "epsilon_for_one_record": _finite(accountant.epsilon(one_record, first.delta)) if plan else None,
         "accountant": str(first.accountant),
@@ -149,6 +152,16 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         "ceiling_fixed_beforehand": proved,
         "cautions": cautions,
     }
+
+
+def _replace_one(
+    accountant: Accountant, promised: float, plan: tuple[Event, ...], events: tuple[Event, ...], delta: float
+) -> dict[str, Any]:
+    """The same epsilon where records have slots of teachers; where steps are Poisson-sampled, that of two moves."""
+    if not any(isinstance(event, PoissonGaussianEvent) for event in (*plan, *events)):
+        return {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT}
+    bound = replace_one_epsilon(accountant, plan, delta) if plan else math.inf
+    return {"epsilon": _finite(bound), "why": promises.REPLACE_ONE_BY_TWO_TEXT}
 
 
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
@@ -166,19 +179,20 @@ def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ..
 
 def _noise(events: tuple[Event, ...], config: Mapping[str, Any]) -> dict[str, Any]:
     insecure = config.get("config", {}).get("privacy", {}).get("insecure_seed") is not None
-    gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
-    draws = [event.coordinates * event.count for event in gaussian]
+    noisy = [event for event in compact(events) if isinstance(event, NoisyEvent)]
+    gaussian = [event for event in noisy if isinstance(event, GaussianEvent)]
+    draws = [event.coordinates * event.count for event in noisy]
     return {
-        "kinds": sorted({str(event.noise) for event in gaussian}),
+        "kinds": sorted({str(event.noise) for event in noisy}),
         "source": "insecure seed" if insecure else "operating system",
         "sensitivities": sorted({event.sensitivity for event in gaussian}),
         "stddevs": sorted({event.noise_stddev for event in gaussian}),
         "coordinates_drawn": sum(draws),
-        "slack_eta": max((event.slack.eta for event in gaussian), default=0.0),
-        "slack_tau": max((event.slack.tau for event in gaussian), default=0.0),
+        "slack_eta": max((event.slack.eta for event in noisy), default=0.0),
+        "slack_tau": max((event.slack.tau for event in noisy), default=0.0),
         "slack_in_epsilon": 2
-        * math.fsum(n * event.slack.eta for n, event in zip(draws, gaussian, strict=True)),
-        "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, gaussian, strict=True)),
+        * math.fsum(n * event.slack.eta for n, event in zip(draws, noisy, strict=True)),
+        "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, noisy, strict=True)),
     }
 
 
@@ -252,9 +266,9 @@ def _without_recovered(ledger: Ledger) -> list[Event]:
 def _for_one_record(event: Event, group_size: int) -> Event:
     if isinstance(event, TuningEvent):
         return replace(event, mu=event.mu / group_size)
-    if not isinstance(event, GaussianEvent):
-        return event
-    return replace(event, sensitivity=event.sensitivity / group_size)
+    if isinstance(event, GaussianEvent):
+        return replace(event, sensitivity=event.sensitivity / group_size)
+    return event  # of a group, and no less than of one of its records
 
 
 def _all_accountants(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
@@ -267,7 +281,7 @@ def _mu(events: tuple[Event, ...]) -> float:
 
 
 def _has(events: Iterable[Event], noise: NoiseKind) -> bool:
-    return any(isinstance(event, GaussianEvent) and event.noise is noise for event in events)
+    return any(isinstance(event, NoisyEvent) and event.noise is noise for event in events)
 
 
 def _finite(value: float) -> float | None:
