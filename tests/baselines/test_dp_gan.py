@@ -158,7 +158,9 @@ def test_lots_are_poisson_and_not_a_shuffled_pass() -> None:
     learner, _ = begin()
     lots = [learner.lot(number)[2] for number in range(60)]
     sizes = torch.tensor([int(present.sum()) for present in lots]).float()
-    assert 9 < float(sizes.mean()) < 15 and float(sizes.var()) > 3  # n q (1 - q) = 9.6; a shuffle's lots are alike
+    assert (
+        9 < float(sizes.mean()) < 15 and float(sizes.var()) > 3
+    )  # n q (1 - q) = 9.6; a shuffle's lots are alike
     event = method().planned()[0].event
     assert isinstance(event, PoissonGaussianEvent) and event.sampling_probability == 12 / 60
 

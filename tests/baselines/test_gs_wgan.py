@@ -164,7 +164,7 @@ def test_a_critic_answers_once_a_round_and_never_without_a_charge() -> None:
 
 
 def test_the_published_form_is_refused_where_a_guarantee_is_asked_for() -> None:
-    with pytest.raises(ConfigError, match="published GS-WGAN has no guarantee.*say so with --noise none"):
+    with pytest.raises(ConfigError, match=r"published GS-WGAN has no guarantee.*say so with --noise none"):
         method(as_published=True)
     published = method(OPEN, as_published=True)
     assert published.planned() == () and not published.privacy.is_private
@@ -230,7 +230,9 @@ def test_a_round_that_does_not_fit_leaves_everything_as_it_was() -> None:
 
 
 def test_a_critic_without_records_answers_too() -> None:
-    learner, context = begin(dataclasses.replace(RECORDS, images=RECORDS.images[:1], labels=RECORDS.labels[:1]))
+    learner, context = begin(
+        dataclasses.replace(RECORDS, images=RECORDS.images[:1], labels=RECORDS.labels[:1])
+    )
     learner.step(0)
     assert context.budget.num_releases == 1
 

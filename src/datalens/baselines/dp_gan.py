@@ -77,8 +77,8 @@ class DPGanSettings(GeneratorSettings):
         load_opacus()
         if self.batch_size > size.num_records:
             raise ConfigError(
-                f"batch_size = {self.batch_size}: a lot cannot expect more than all {size.num_records} records; use at "
-                f"most {size.num_records}"
+                f"batch_size = {self.batch_size}: a lot cannot expect more than all {size.num_records} records; "
+                f"use at most {size.num_records}"
             )
         on_paper = DPGan(self, privacy, size, 0.0)
         if not privacy.is_private:
@@ -95,8 +95,8 @@ class DPGanSettings(GeneratorSettings):
             stddev = max(stddev, MIN_STDDEV)
             if stddev > MAX_STDDEV:
                 raise ConfigError(
-                    f"epsilon = {privacy.epsilon:g}: these steps need noise of {stddev:g} units, but there are at most "
-                    f"{MAX_STDDEV:.0f}; use a larger epsilon, fewer num_steps, a smaller batch_size or group_size"
+                    f"epsilon = {privacy.epsilon:g}: these steps need noise of {stddev:g} units, but there are at "
+                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer num_steps, a smaller batch_size or group_size"
                 )
         return DPGan(self, privacy, size, stddev)
 
@@ -235,7 +235,9 @@ class DPGanLearner:
         sum_D = self.clipped_sum(self.lot(number), self._centres(number))
         mechanism = method.mechanism(context.noise_for(WHAT, number))
         noisy_D = mechanism.release(sum_D, context.budget, {"step": step}).value
-        ascent_D = (noisy_D / method.settings.batch_size).to(torch.float32)  # the expected size, which is public
+        ascent_D = (noisy_D / method.settings.batch_size).to(
+            torch.float32
+        )  # the expected size, which is public
         start = 0
         for parameter in self._critic.parameters():
             part = ascent_D[start : start + parameter.numel()]

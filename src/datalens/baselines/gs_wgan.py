@@ -199,9 +199,7 @@ class GSWganLearner:
 
     def _published_round(self, step: int) -> None:
         """As many turns, each of a critic drawn in secret, with floating-point noise. No guarantee."""
-        drawn = self._context.private.numpy("critics", step).integers(
-            0, len(self.critics), len(self.critics)
-        )
+        drawn = self._context.private.numpy("critics", step).integers(0, len(self.critics), len(self.critics))
         rng, grid = self._context.private.torch("noise", step), self._method.grid
         for turn, critic in enumerate(drawn.tolist()):
             images, labels = self._turn(step, turn, critic)
@@ -266,9 +264,7 @@ class GSWganLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All networks with their optimisers, and who has which slot."""
-        slots = {
-            _SLOTS + name: torch.from_numpy(value) for name, value in self.partition.to_arrays().items()
-        }
+        slots = {_SLOTS + name: torch.from_numpy(value) for name, value in self.partition.to_arrays().items()}
         return pack(self._networks, self._optimizers) | {name: value.clone() for name, value in slots.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

@@ -33,7 +33,9 @@ def per_record_gradients(network: nn.Module, images_RCHW: Tensor, labels_R: Tens
         return torch.zeros(0, sum(parameter.numel() for parameter in parameters), device=images_RCHW.device)
     wrapped = wrapper(network, loss_reduction="sum")
     try:
-        images_RCHW = images_RCHW.detach().requires_grad_()  # hooks of the first layer want an input with a gradient
+        images_RCHW = (
+            images_RCHW.detach().requires_grad_()
+        )  # hooks of the first layer want an input with a gradient
         wrapped(images_RCHW, labels_R).sum().backward()
         return torch.cat([parameter.grad_sample.flatten(1) for parameter in parameters], 1)  # pyright: ignore
     finally:

@@ -101,9 +101,13 @@ class OpenRound:
         mechanism = self.mechanism
         shape = (mechanism.batch_size, mechanism.grid.dim)
         if critic in self._asked or not 0 <= critic < mechanism.num_critics:
-            raise ValueError(f"critic {critic} may not answer in this round: each of {mechanism.num_critics} once")
+            raise ValueError(
+                f"critic {critic} may not answer in this round: each of {mechanism.num_critics} once"
+            )
         if tuple(gradients_BD.shape) != shape:
-            raise ValueError(f"gradients of shape {tuple(gradients_BD.shape)} cannot be released; pass {shape}")
+            raise ValueError(
+                f"gradients of shape {tuple(gradients_BD.shape)} cannot be released; pass {shape}"
+            )
         self._asked.add(critic)
         whole_BD = mechanism.grid.put(gradients_BD)
         noise_BD = torch.from_numpy(self.noise.sample(shape, mechanism.noise_stddev)).to(whole_BD.device)

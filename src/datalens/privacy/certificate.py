@@ -190,8 +190,7 @@ def _noise(events: tuple[Event, ...], config: Mapping[str, Any]) -> dict[str, An
         "coordinates_drawn": sum(draws),
         "slack_eta": max((event.slack.eta for event in noisy), default=0.0),
         "slack_tau": max((event.slack.tau for event in noisy), default=0.0),
-        "slack_in_epsilon": 2
-        * math.fsum(n * event.slack.eta for n, event in zip(draws, noisy, strict=True)),
+        "slack_in_epsilon": 2 * math.fsum(n * event.slack.eta for n, event in zip(draws, noisy, strict=True)),
         "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, noisy, strict=True)),
     }
 

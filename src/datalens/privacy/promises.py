@@ -32,8 +32,8 @@ REPLACE_ONE_TEXT = (
 )
 
 REPLACE_ONE_BY_TWO_TEXT = (
-    "a bound for the whole plan, as a record that is replaced is one removed and one added, known only for a plan that "
-    "was fixed beforehand: Poisson-sampled steps are charged for one record added or removed"
+    "a bound for the whole plan, as a record that is replaced is one removed and one added, known only for a plan "
+    "that was fixed beforehand: Poisson-sampled steps are charged for one record added or removed"
 )
 
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"

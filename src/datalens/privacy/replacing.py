@@ -22,8 +22,8 @@ def replace_one_epsilon(accountant: Accountant, events: Event | Iterable[Event],
     """Epsilon at ``delta`` under replace-one of events whose costs are those of add-or-remove, all of them together.
 
     Guarantee: with ``(e, d)`` any point of the add-or-remove curve of the whole composition and
-    ``d (1 + exp(e)) <= delta``, ``2 e`` is proved (``docs/privacy.md``, section 6.2). The least such ``e`` is found to
-    about one part in a million, from above, and checked; infinite where none is found.
+    ``d (1 + exp(e)) <= delta``, ``2 e`` is proved (``docs/privacy.md``, section 6.2). The least such ``e`` is found
+    to about one part in a million, from above, and checked; infinite where none is found.
 
     Args:
         accountant: whose curve.
