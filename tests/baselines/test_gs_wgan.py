@@ -264,7 +264,7 @@ def test_a_state_of_other_settings_is_refused() -> None:
 def test_it_learns_drawn_shapes_without_noise() -> None:
     data = draw_shapes(600, image_size=8)
     changes = {
-        "num_steps": 60,
+        "num_steps": 40,
         "batch_size": 16,
         "critic_steps": 2,
         "records_per_step": 16,
@@ -282,4 +282,4 @@ def test_it_learns_drawn_shapes_without_noise() -> None:
     result = evaluate_utility(
         images, labels, test.images, test.labels, num_classes=4, classifier="mlp", batch_size=32
     )
-    assert result.last_accuracy > 0.4  # a quarter by chance
+    assert result.last_accuracy > 0.35  # a quarter by chance

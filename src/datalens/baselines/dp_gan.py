@@ -96,7 +96,7 @@ class DPGanSettings(GeneratorSettings):
             if stddev > MAX_STDDEV:
                 raise ConfigError(
                     f"epsilon = {privacy.epsilon:g}: these steps need noise of {stddev:g} units, but there are at "
-                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer num_steps, a smaller batch_size or group_size"
+                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer num_steps, or a smaller batch_size"
                 )
         return DPGan(self, privacy, size, stddev)
 
