@@ -12,10 +12,12 @@ from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.certificate import build_certificate, reasons_against
+from datalens.privacy.data_card import data_card
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, SamplerSlack, event_from_json, times
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.ledger_format import costliest
 from datalens.privacy.replacing import replace_one_epsilon
+from datalens.privacy.wording import rounded_up
 
 STEP = PoissonGaussianEvent(0.01, 1.5, 40, coordinates=5000, slack=SamplerSlack(2.0**-56, 2.0**-120))
 CONFIG = {"config": {"privacy": {"noise": "rounded-gaussian", "insecure_seed": None}}, "data": "private"}
@@ -86,6 +88,17 @@ def test_the_certificate_does_not_call_replacing_a_record_free() -> None:
     assert guarantee["replace_one"]["epsilon"] == replace_one_epsilon(Accountant(), times(STEP, 3), 1e-5)
     assert guarantee["replace_one"]["epsilon"] > 2 * guarantee["epsilon"]
     assert guarantee["accountant_used"] == "rdp"
+    card = data_card(_certificate(STEP))
+    assert (
+        f"instead: epsilon {rounded_up(guarantee['replace_one']['epsilon'])}, a bound for the whole plan"
+        in card
+    )
+
+
+def test_replacing_is_not_known_where_only_a_ceiling_was_fixed() -> None:
+    budget = Budget(Ledger.in_memory(), Authorisation(5.0, 1e-5))
+    budget.charge(STEP)
+    assert build_certificate(budget.ledger, CONFIG, {}, {})["guarantee"]["replace_one"]["epsilon"] is None
 
 
 def _certificate(event: PoissonGaussianEvent) -> dict:

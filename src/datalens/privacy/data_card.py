@@ -93,7 +93,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         "all of it.",
         f"Put as numbers: ({_epsilon(epsilon)}, {delta:g})-differential privacy; neighbours are "
         f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
-        f"{guarantee['replace_one']['why']}.",
+        f"{_replacing(guarantee)}.",
         f"Counted by the {guarantee['accountant_used']} accountant"
         f"; the accountants say, {guarantee['other_accountants_speak']}, "
         f"{_list([f'{name} {_epsilon(value)}' for name, value in others.items()])}"
@@ -223,6 +223,13 @@ def _belief(epsilon: float) -> str:
     digits = max(1, -math.floor(math.log10(doubt)))
     unit = 10**digits
     return f"at most {100 - math.floor(doubt * unit) / unit:.{digits}f}%"
+
+
+def _replacing(guarantee: Mapping[str, Any]) -> str:
+    """Why it costs the same, or what it costs and why."""
+    other = guarantee["replace_one"]
+    same = other["epsilon"] == guarantee["epsilon"]
+    return other["why"] if same else f"epsilon {_epsilon(other['epsilon'])}, {other['why']}"
 
 
 def _epsilon(value: float | None) -> str:
