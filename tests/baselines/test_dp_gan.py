@@ -339,9 +339,11 @@ def test_a_state_of_other_settings_is_refused() -> None:
 
 def test_it_learns_drawn_shapes_without_noise() -> None:
     data = draw_shapes(600, image_size=8)
-    open_ = Privacy(noise="none")
+    open_ = Privacy(noise="none", insecure_seed=3)
     changes = {"num_steps": 250, "batch_size": 32, "generated_batch": 32, "critic_channels": 8, "channels": 8}
-    settings = SMALL.model_copy(update={**changes, "hidden_units": 32})
+    settings = SMALL.model_copy(
+        update={**changes, "hidden_units": 32, "latent_dim": 4, "images_per_class": 4}
+    )
     made = settings.plan(open_, size_of(data))
     learner = made.begin(context_for(data, open_, ()))
     for step in range(made.num_steps):

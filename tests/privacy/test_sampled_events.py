@@ -20,7 +20,12 @@ from datalens.privacy.replacing import replace_one_epsilon
 from datalens.privacy.wording import rounded_up
 
 STEP = PoissonGaussianEvent(0.01, 1.5, 40, coordinates=5000, slack=SamplerSlack(2.0**-56, 2.0**-120))
-CONFIG = {"config": {"privacy": {"noise": "rounded-gaussian", "insecure_seed": None}}, "data": "private"}
+CONFIG = {
+    "config": {"privacy": {"noise": "rounded-gaussian", "insecure_seed": None}},
+    "data": "private",
+    "image_shape": [1, 8, 8],
+    "classes": ["a", "b"],
+}
 
 
 def test_a_line_of_an_older_ledger_is_read_as_the_event_it_was() -> None:
