@@ -71,6 +71,20 @@ def test_heavy_libraries_stay_in_their_room(library: str) -> None:
     assert outside == []
 
 
+def test_one_file_of_the_baselines_names_opacus() -> None:
+    """All else of DP-SGD is the product's own, and only a method that clips records one by one may reach it."""
+    baselines = SOURCE / "datalens" / "baselines"
+    naming = [
+        path.stem
+        for path in baselines.glob("*.py")
+        if any(n.split(".")[0] == "opacus" for n in imported(path))
+    ]
+    using = [
+        path.stem for path in baselines.glob("*.py") if "datalens.baselines.per_record" in imported(path)
+    ]
+    assert (naming, using) == (["per_record"], ["dp_gan"])
+
+
 @pytest.mark.parametrize(
     "modules",
     [

@@ -252,7 +252,7 @@ def _drawn(events: list[Json], header: Mapping[str, Any]) -> list[Json]:
 
 
 def _used(events: list[Json], accountant: str) -> str:
-    kinds = {event.get("noise", event["type"]) for event in events}
+    kinds = {event["noise"] if event["type"] == "gaussian" else event["type"] for event in events}
     return RDP if accountant == EXACT and kinds - {"rounded-gaussian", "continuous-gaussian"} else accountant
 
 

@@ -47,13 +47,14 @@ class Planned:
     Attributes:
         what: one word or two, as in the certificate and in the ledger's notes.
         event: of one release, where one record is added or removed.
-        replace_one: of the same release, where one record is replaced by another.
+        replace_one: of the same release, where one record is replaced by another; None where no event says it, and
+            the whole plan has a bound instead (:func:`datalens.privacy.replacing.replace_one_epsilon`).
         count: how many.
     """
 
     what: str
     event: Event
-    replace_one: Event
+    replace_one: Event | None
     count: int
 
 

@@ -87,7 +87,9 @@ def ledger_header(facts: BaselineFacts, method: Method, run_id: str) -> dict[str
                 {"what": one.what, "count": one.count, "event": one.event.to_json()} for one in planned
             ],
         },
-        "replace_one_events": [times(one.replace_one, one.count).to_json() for one in planned],
+        "replace_one_events": [
+            times(one.replace_one, one.count).to_json() for one in planned if one.replace_one is not None
+        ],
         "score_noise": None,
         "planned_events": [event.to_json() for event in _events(planned)] if privacy.is_private else [],
         "publishable": privacy.is_publishable,

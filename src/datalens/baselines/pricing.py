@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from datalens.baselines.method import Planned
 from datalens.errors import ConfigError
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.calibration import tidy
-from datalens.privacy.events import Event, NoiseKind, SamplerSlack
+from datalens.privacy.events import Event, NoiseKind, SamplerSlack, times
+from datalens.privacy.replacing import replace_one_epsilon
 from datalens.privacy.wording import rounded_up
 from datalens.training.sections import Privacy
 
@@ -83,3 +85,15 @@ def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, 
         middle = math.sqrt(low * high)
         low, high = (low, middle) if price(middle) <= privacy.epsilon else (middle, high)
     return min(most, tidy(high))
+
+
+def replace_one_price(planned: Iterable[Planned], accountant: Accountant, delta: float) -> float:
+    """Epsilon of a whole plan where one record is replaced by another.
+
+    By the events that say so; where one of the releases has none, by the bound for two moves, over the whole plan.
+    """
+    planned = tuple(planned)
+    exact = [times(part.replace_one, part.count) for part in planned if part.replace_one is not None]
+    if len(exact) == len(planned):
+        return accountant.epsilon(exact, delta)
+    return replace_one_epsilon(accountant, [times(part.event, part.count) for part in planned], delta)

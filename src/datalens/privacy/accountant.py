@@ -16,7 +16,7 @@ import scipy
 
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian, private_tuning
-from datalens.privacy.events import Event, GaussianEvent, NoiseKind, TuningEvent
+from datalens.privacy.events import Event, GaussianEvent, NoiseKind, NoisyEvent, TuningEvent
 
 _SMALL_ORDERS: tuple[float, ...] = tuple(
     sorted(
@@ -146,17 +146,20 @@ def _totals(events: Event | Iterable[Event]) -> _Totals:
     tunings: list[TuningEvent] = []
     only_continuous = True
     for event in [events] if isinstance(events, Event) else events:
-        if isinstance(event, GaussianEvent):
-            mu_squared.append(event.mu**2 * event.count)
+        if isinstance(event, NoisyEvent):
             draws = event.coordinates * event.count
             log_ratios.append(draws * event.slack.eta)
             bad_masses.append(draws * event.slack.tau)
+        if isinstance(event, GaussianEvent):
+            mu_squared.append(event.mu**2 * event.count)
             only_continuous &= event.noise in (NoiseKind.ROUNDED, NoiseKind.CONTINUOUS)
         elif isinstance(event, TuningEvent):
             tunings.append(event)
             mu_squared.append(event.mu**2 * event.count)
             bad_masses.append(event.bad_mass * event.count)
             only_continuous = False
+        elif event.noise is NoiseKind.NONE:
+            mu_squared.append(math.inf)
         else:
             key = (event.sampling_probability, event.noise_multiplier)
             poisson[key] = poisson.get(key, 0) + event.count

@@ -19,12 +19,14 @@ from datalens.privacy.events import (
     Event,
     GaussianEvent,
     NoiseKind,
+    NoisyEvent,
     TuningEvent,
     compact,
     event_from_json,
 )
 from datalens.privacy.guarantee import binding, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
+from datalens.privacy.neighbours import adjacency_means, finite, replace_one
 
 
 def build_certificate(
@@ -136,13 +138,13 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)
     return {
-        "epsilon": _finite(promised),
+        "epsilon": finite(promised),
         "delta": first.delta,
         "adjacency": adjacency,
         "adjacency_means": adjacency_means(ledger.header),
-        "replace_one": _replace_one(ledger, accountant, first.delta, promised),
+        "replace_one": replace_one(ledger, accountant, promised, plan, events, first.delta),
         "group_size": group_size,
-        "epsilon_for_one_record": _finite(accountant.epsilon(one_record, first.delta)) if plan else None,
+        "epsilon_for_one_record": finite(accountant.epsilon(one_record, first.delta)) if plan else None,
         "accountant": str(first.accountant),
         "accountant_used": str(accountant.used_for(plan or events)),
         "under_other_accountants": _all_accountants(plan or events, first.delta),
@@ -153,52 +155,34 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
     }
 
 
-def adjacency_means(header: Mapping[str, Any]) -> str:
-    """The neighbouring relation in words."""
-    adjacency = str(header.get("adjacency", promises.BLANKED))
-    if adjacency == promises.ADD_OR_REMOVE and "replace_one_events" in header:
-        return promises.ADJACENCY_OF_BASELINES
-    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
-
-
-def _replace_one(ledger: Ledger, accountant: Accountant, delta: float, promised: float) -> dict[str, Any]:
-    """What replacing a record costs: TopAgg's teachers make it the same, other methods plan it beside."""
-    planned = ledger.header.get("replace_one_events")
-    if planned is None:
-        return {"epsilon": _finite(promised), "why": promises.REPLACE_ONE_TEXT}
-    cost = accountant.epsilon([event_from_json(event) for event in planned], delta)
-    epsilon = max(cost, promised) if planned else promised
-    return {"epsilon": _finite(epsilon), "why": promises.REPLACE_ONE_COUNTED}
-
-
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
     accountant = Accountant(authorisation.accountant)
     return {
-        "epsilon": _finite(accountant.epsilon(events, authorisation.delta)),
+        "epsilon": finite(accountant.epsilon(events, authorisation.delta)),
         "under_other_accountants": _all_accountants(events, authorisation.delta),
         "releases": sum(line.kind == LineKind.RELEASE for line in ledger.lines),
         "cut_off_lines_charged": sum(line.kind == LineKind.RECOVERED for line in ledger.lines)
         + ledger.was_cut_off,
-        "mu": _finite(_mu(events)),
+        "mu": finite(_mu(events)),
         "note": promises.SPENT_TEXT,
     }
 
 
 def _noise(events: tuple[Event, ...], config: Mapping[str, Any]) -> dict[str, Any]:
     insecure = config.get("config", {}).get("privacy", {}).get("insecure_seed") is not None
-    gaussian = [event for event in compact(events) if isinstance(event, GaussianEvent)]
-    draws = [event.coordinates * event.count for event in gaussian]
+    noisy = [event for event in compact(events) if isinstance(event, NoisyEvent)]
+    gaussian = [event for event in noisy if isinstance(event, GaussianEvent)]
+    draws = [event.coordinates * event.count for event in noisy]
     return {
-        "kinds": sorted({str(event.noise) for event in gaussian}),
+        "kinds": sorted({str(event.noise) for event in noisy}),
         "source": "insecure seed" if insecure else "operating system",
         "sensitivities": sorted({event.sensitivity for event in gaussian}),
         "stddevs": sorted({event.noise_stddev for event in gaussian}),
         "coordinates_drawn": sum(draws),
-        "slack_eta": max((event.slack.eta for event in gaussian), default=0.0),
-        "slack_tau": max((event.slack.tau for event in gaussian), default=0.0),
-        "slack_in_epsilon": 2
-        * math.fsum(n * event.slack.eta for n, event in zip(draws, gaussian, strict=True)),
-        "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, gaussian, strict=True)),
+        "slack_eta": max((event.slack.eta for event in noisy), default=0.0),
+        "slack_tau": max((event.slack.tau for event in noisy), default=0.0),
+        "slack_in_epsilon": 2 * math.fsum(n * event.slack.eta for n, event in zip(draws, noisy, strict=True)),
+        "slack_mass": math.fsum(n * event.slack.tau for n, event in zip(draws, noisy, strict=True)),
     }
 
 
@@ -277,13 +261,13 @@ def _without_recovered(ledger: Ledger) -> list[Event]:
 def _for_one_record(event: Event, group_size: int) -> Event:
     if isinstance(event, TuningEvent):
         return replace(event, mu=event.mu / group_size)
-    if not isinstance(event, GaussianEvent):
-        return event
-    return replace(event, sensitivity=event.sensitivity / group_size)
+    if isinstance(event, GaussianEvent):
+        return replace(event, sensitivity=event.sensitivity / group_size)
+    return event  # of a group, and no less than of one of its records
 
 
 def _all_accountants(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
-    return {str(kind): _finite(Accountant(kind).epsilon(events, delta)) for kind in AccountantKind}
+    return {str(kind): finite(Accountant(kind).epsilon(events, delta)) for kind in AccountantKind}
 
 
 def _mu(events: tuple[Event, ...]) -> float:
@@ -292,8 +276,4 @@ def _mu(events: tuple[Event, ...]) -> float:
 
 
 def _has(events: Iterable[Event], noise: NoiseKind) -> bool:
-    return any(isinstance(event, GaussianEvent) and event.noise is noise for event in events)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return any(isinstance(event, NoisyEvent) and event.noise is noise for event in events)

@@ -121,16 +121,25 @@ class PoissonGaussianEvent:
 
     Attributes:
         sampling_probability: chance of each record to be in a step, above 0 and at most 1.
-        noise_multiplier: noise standard deviation over the clipping norm, above 0.
+        noise_multiplier: noise standard deviation over what one record moves the sum by; 0 only without noise.
         count: number of steps.
+        noise: which sampler drew the noise; the discrete Gaussian has no proof under sampling.
+        coordinates: length of the sum.
+        slack: how far that sampler may be from the ideal law, per coordinate.
 
-    The pair of neighbours is add-or-remove one record.
+    The pair of neighbours is add-or-remove one record; for replacing one see :mod:`datalens.privacy.replacing`.
+
+    Raises:
+        ConfigError: a value outside these ranges.
     """
 
     tag: ClassVar[str] = "poisson-gaussian"
     sampling_probability: float
     noise_multiplier: float
     count: int = 1
+    noise: NoiseKind = NoiseKind.ROUNDED
+    coordinates: int = 1
+    slack: SamplerSlack = SamplerSlack()
 
     def __post_init__(self) -> None:
         _set_positive(self, "sampling_probability")
@@ -138,16 +147,28 @@ class PoissonGaussianEvent:
             raise ConfigError(
                 f"sampling_probability={self.sampling_probability!r} must be in (0, 1]: lower it"
             )
-        _set_positive(self, "noise_multiplier")
+        object.__setattr__(self, "noise", _noise_kind(self.noise))
+        if self.noise is NoiseKind.DISCRETE:
+            raise ConfigError(
+                f"noise {str(self.noise)!r} has no proved cost in Poisson-sampled steps: use {NoiseKind.ROUNDED}"
+            )
+        if self.noise is NoiseKind.NONE and self.noise_multiplier == 0:
+            object.__setattr__(self, "noise_multiplier", 0.0)
+        else:
+            _set_positive(self, "noise_multiplier")
         _set_whole(self, "count")
+        _set_whole(self, "coordinates")
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary; :func:`event_from_json` reads it back exactly."""
+        """A plain dictionary; :func:`event_from_json` reads it back exactly, and older ones without the noise."""
         return {
             "type": self.tag,
             "sampling_probability": self.sampling_probability,
             "noise_multiplier": self.noise_multiplier,
             "count": self.count,
+            "noise": str(self.noise),
+            "coordinates": self.coordinates,
+            "slack": {"eta": self.slack.eta, "tau": self.slack.tau},
         }
 
 
@@ -191,7 +212,10 @@ class TuningEvent:
         }
 
 
-Event = GaussianEvent | PoissonGaussianEvent | TuningEvent
+NoisyEvent = GaussianEvent | PoissonGaussianEvent
+"""Events with noise of their own, on so many coordinates."""
+
+Event = NoisyEvent | TuningEvent
 
 
 def event_from_json(data: Mapping[str, Any]) -> Event:
@@ -210,7 +234,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
         if tag == GaussianEvent.tag:
             return GaussianEvent(**{**fields, "slack": SamplerSlack(**fields["slack"])})
         if tag == PoissonGaussianEvent.tag:
-            return PoissonGaussianEvent(**fields)
+            return PoissonGaussianEvent(**{**fields, "slack": SamplerSlack(**fields.get("slack", {}))})
         if tag == TuningEvent.tag:
             return TuningEvent(**fields)
     except (ConfigError, KeyError, TypeError, ValueError) as error:

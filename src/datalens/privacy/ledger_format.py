@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from datalens.privacy.events import (
     Event,
     GaussianEvent,
     NoiseKind,
+    NoisyEvent,
     PoissonGaussianEvent,
     SamplerSlack,
     TuningEvent,
@@ -78,9 +79,10 @@ def canonical_json(value: Any) -> str:
 def costliest(events: Iterable[Event]) -> tuple[Event, ...]:
     """Events that together cost at least as much as the costliest of ``events``: one for each family.
 
-    A family is a kind of noise, or Poisson sampling. Of Gaussian events it is the one with the largest mu
-    squared times count, which decides its cost, with slack and coordinates raised to the largest. Poisson
-    sampled ones have no such number, and there the largest of every parameter is taken.
+    A family is a kind of noise, with or without Poisson sampling. Of Gaussian events it is the one with the
+    largest mu squared times count, which decides its cost, with slack and coordinates raised to the largest.
+    Poisson sampled ones have no such number, and there the largest of every parameter is taken (of noise the
+    least).
 
     Guarantee: no event of a family costs more than what stands for it, at any delta and by any accountant.
 
@@ -89,7 +91,7 @@ def costliest(events: Iterable[Event]) -> tuple[Event, ...]:
     [0.011111111111111112]
     """
     gaussians: dict[NoiseKind, list[GaussianEvent]] = {}
-    sampled: list[PoissonGaussianEvent] = []
+    sampled: dict[NoiseKind, list[PoissonGaussianEvent]] = {}
     tunings: list[TuningEvent] = []
     for event in events:
         if isinstance(event, GaussianEvent):
@@ -97,16 +99,9 @@ def costliest(events: Iterable[Event]) -> tuple[Event, ...]:
         elif isinstance(event, TuningEvent):
             tunings.append(event)
         else:
-            sampled.append(event)
+            sampled.setdefault(event.noise, []).append(event)
     worst: list[Event] = [_worst_gaussian(gaussians[kind]) for kind in NoiseKind if kind in gaussians]
-    if sampled:
-        worst.append(
-            PoissonGaussianEvent(
-                sampling_probability=max(event.sampling_probability for event in sampled),
-                noise_multiplier=min(event.noise_multiplier for event in sampled),
-                count=max(event.count for event in sampled),
-            )
-        )
+    worst += [_worst_sampled(sampled[kind]) for kind in NoiseKind if kind in sampled]
     if tunings:
         worst.append(
             TuningEvent(
@@ -122,9 +117,28 @@ def costliest(events: Iterable[Event]) -> tuple[Event, ...]:
 
 def _worst_gaussian(events: list[GaussianEvent]) -> GaussianEvent:
     worst = max(events, key=_cost_order)
-    draws = max(event.coordinates * event.count for event in events)
-    slack = SamplerSlack(max(event.slack.eta for event in events), max(event.slack.tau for event in events))
-    return replace(worst, coordinates=-(-draws // worst.count), slack=slack)  # rounded up
+    return replace(worst, coordinates=_most_draws(events, worst.count), slack=_most_slack(events))
+
+
+def _worst_sampled(events: list[PoissonGaussianEvent]) -> PoissonGaussianEvent:
+    count = max(event.count for event in events)
+    return PoissonGaussianEvent(
+        sampling_probability=max(event.sampling_probability for event in events),
+        noise_multiplier=min(event.noise_multiplier for event in events),
+        count=count,
+        noise=events[0].noise,
+        coordinates=_most_draws(events, count),
+        slack=_most_slack(events),
+    )
+
+
+def _most_draws(events: Sequence[NoisyEvent], count: int) -> int:
+    """Coordinates with which ``count`` releases draw as much as any of these, rounded up."""
+    return -(-max(event.coordinates * event.count for event in events) // count)
+
+
+def _most_slack(events: Sequence[NoisyEvent]) -> SamplerSlack:
+    return SamplerSlack(max(event.slack.eta for event in events), max(event.slack.tau for event in events))
 
 
 def _cost_order(event: GaussianEvent) -> tuple[float, int, float]:

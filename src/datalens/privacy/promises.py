@@ -60,6 +60,11 @@ METHOD_TEXT = {
 }
 """How a generator came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
 
+REPLACE_ONE_BY_TWO_TEXT = (
+    "a bound for the whole plan, as a record that is replaced is one removed and one added, known only for a plan "
+    "that was fixed beforehand: Poisson-sampled steps are charged for one record added or removed"
+)
+
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
 CLASSES_DECLARED = "declared beforehand"
 CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"

@@ -1,0 +1,49 @@
+"""What a certificate says of neighbouring data: the relation in words, and what replacing a record costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from datalens.privacy import promises
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.events import Event, PoissonGaussianEvent, event_from_json
+from datalens.privacy.ledger import Ledger
+from datalens.privacy.replacing import replace_one_epsilon
+
+
+def adjacency_means(header: Mapping[str, Any]) -> str:
+    """The neighbouring relation in words."""
+    adjacency = str(header.get("adjacency", promises.BLANKED))
+    if adjacency == promises.ADD_OR_REMOVE and "replace_one_events" in header:
+        return promises.ADJACENCY_OF_BASELINES
+    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
+
+
+def replace_one(
+    ledger: Ledger,
+    accountant: Accountant,
+    promised: float,
+    plan: tuple[Event, ...],
+    events: tuple[Event, ...],
+    delta: float,
+) -> dict[str, Any]:
+    """What replacing a record costs.
+
+    TopAgg's teachers make it the same; a baseline plans it beside the headline; where steps are Poisson-sampled it is
+    that of two moves.
+    """
+    if any(isinstance(event, PoissonGaussianEvent) for event in (*plan, *events)):
+        bound = replace_one_epsilon(accountant, plan, delta) if plan else math.inf
+        return {"epsilon": finite(bound), "why": promises.REPLACE_ONE_BY_TWO_TEXT}
+    planned = ledger.header.get("replace_one_events")
+    if planned is None:
+        return {"epsilon": finite(promised), "why": promises.REPLACE_ONE_TEXT}
+    cost = accountant.epsilon([event_from_json(event) for event in planned], delta)
+    return {"epsilon": finite(max(cost, promised)), "why": promises.REPLACE_ONE_COUNTED}
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where it is infinite."""
+    return value if math.isfinite(value) else None
