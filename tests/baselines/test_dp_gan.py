@@ -25,7 +25,7 @@ from datalens.privacy.events import NoiseKind, PoissonGaussianEvent
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.replacing import replace_one_epsilon
 from datalens.student.sampling import sample_images
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 RECORDS = draw_shapes(60, image_size=8)
 SIZE = size_of(RECORDS)

@@ -23,7 +23,7 @@ from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.gaussian import epsilon_of
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
-from datalens.training.config import Privacy
+from datalens.training.sections import Privacy
 
 RECORDS = draw_shapes(60, image_size=8)
 SIZE = size_of(RECORDS)

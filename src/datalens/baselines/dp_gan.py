@@ -32,8 +32,8 @@ from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
 from datalens.student.latent import LatentSpace
-from datalens.training.config import Count, Positive, Privacy, Width
 from datalens.training.repeats import refuse_groups
+from datalens.training.sections import Count, Positive, Privacy, Width
 
 WHAT = "critic gradient"
 _RECORDS_AT_ONCE = 64
@@ -180,7 +180,7 @@ class DPGanLearner:
         self._method, self._context, self._grid = method, context, method.grid
         settings, size = method.settings, method.size
         self.slots = draw_shards(size, context, 1, None, method.privacy.insecure_seed)
-        generator = settings.generator(size, context.public.torch("generator-weights"))
+        generator = settings.fresh(size, context.public.torch("generator-weights"))
         critic = method.critic()
         critic.init_weights(context.public.torch("critic-weights"))
         self._generator, self._critic = generator.to(context.device).train(), critic.to(context.device)

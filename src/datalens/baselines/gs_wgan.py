@@ -33,7 +33,7 @@ from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.events import Event, times
 from datalens.student.latent import LatentSpace
-from datalens.training.config import Count, Positive, Privacy, Slots, Width
+from datalens.training.sections import Count, Positive, Privacy, Slots, Width
 
 WHAT = "critics' gradients"
 PUBLISHED_NOISE = 1.07
@@ -167,7 +167,7 @@ class GSWganLearner:
         self.partition = draw_shards(
             size, context, settings.num_critics, settings.shard_size, method.privacy.insecure_seed
         )
-        generator = settings.generator(size, context.public.torch("generator-weights"))
+        generator = settings.fresh(size, context.public.torch("generator-weights"))
         self._networks: dict[str, torch.nn.Module] = {"generator": generator.to(device)}
         self._generator = generator
         self.critics = []
