@@ -109,8 +109,8 @@ MUTATIONS = (
     Mutation(
         "n releases cost what one does",
         "privacy/accountant.py",
-        "mu_squared.append(event.mu**2 * event.count)\n            draws =",
-        "mu_squared.append(event.mu**2)\n            draws =",
+        "mu_squared.append(event.mu**2 * event.count)\n            only_continuous &=",
+        "mu_squared.append(event.mu**2)\n            only_continuous &=",
         "tests/privacy/test_accountant.py",
     ),
     Mutation(

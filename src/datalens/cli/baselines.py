@@ -11,7 +11,6 @@ from datalens.cli.joining import read_data
 from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.settings import SETTING_OF_OPTION
 from datalens.cli.stopping import StopRequest
 from datalens.errors import ConfigError
 
@@ -20,17 +19,6 @@ if TYPE_CHECKING:
     from datalens.baselines.registry import BaselineConfig
 
 DATALENS = "datalens"
-TAKEN = {
-    **{
-        name: place
-        for name, place in SETTING_OF_OPTION.items()
-        if place[0] == "privacy" and name != "score_noise"
-    },
-    "num_steps": ("settings", "num_steps"),
-    "device": ("performance", "device"),
-    "checkpoint_every": ("performance", "checkpoint_every"),
-}
-"""Options that baselines take, with where they belong."""
 
 
 def method_asked(run: Path, options: dict[str, Any]) -> str:
@@ -43,8 +31,9 @@ def method_asked(run: Path, options: dict[str, Any]) -> str:
     if options["resume"] is None:
         return asked or DATALENS
     from datalens.baselines.facts import method_of
+    from datalens.training.run_folder import RunFolder
 
-    found = method_of(run)
+    found = method_of(run) if RunFolder.holds_run(run) else asked or DATALENS
     if asked not in (None, found):
         raise ConfigError(f"--method {asked}: the run in {run} is of {found}; leave it out")
     return found
@@ -94,16 +83,29 @@ def baseline_config(method: str, options: dict[str, Any]) -> BaselineConfig:
             if section != "recipe" and not isinstance(values, dict):
                 raise ConfigError(f"--config {path}: {section} is {values!r:.60}; write a table [{section}]")
         changes |= found
-    for option, (section, name) in TAKEN.items():
+    for option, (section, name) in _taken().items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}
     return parse_baseline(changes)
 
 
+def _taken() -> dict[str, tuple[str, str]]:
+    """Options that baselines take, with where they belong."""
+    from datalens.cli.settings import SETTING_OF_OPTION
+
+    privacy = {name: place for name, place in SETTING_OF_OPTION.items() if place[0] == "privacy"}
+    del privacy["score_noise"]
+    speed = {name: ("performance", name) for name in ("device", "checkpoint_every")}
+    return {**privacy, "num_steps": ("settings", "num_steps"), **speed}
+
+
 def _refuse_others(method: str, options: dict[str, Any], *, is_new: bool) -> None:
     """Options that are DataLens's own, or that a run keeps from its beginning."""
+    from datalens.cli.settings import SETTING_OF_OPTION
+
+    taken = _taken()
     for name in ("recipe", *SETTING_OF_OPTION):
-        if is_given(options.get(name)) and (name not in TAKEN or not is_new):
+        if is_given(options.get(name)) and (name not in taken or not is_new):
             option = "--" + name.replace("_", "-")
             why = "a resumed run keeps it; leave it out"
             if is_new:

@@ -188,6 +188,7 @@ class Performance(Section):
 class Config(RunSettings):
     """Everything that makes a run, but for the data.
 
+    >>> from datalens.training.sections import Privacy
     >>> Config(recipe="mine", privacy=Privacy(epsilon=2.0)).privacy.epsilon
     2.0
     """
