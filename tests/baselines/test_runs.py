@@ -17,6 +17,7 @@ from datalens.baselines.model import Baseline
 from datalens.baselines.registry import METHODS, BaselineConfig, baseline, parse_baseline
 from datalens.baselines.run import BaselineRun
 from datalens.errors import BudgetError, ConfigError, RunError
+from datalens.privacy.dataset_budget import create_dataset_budget
 from datalens.privacy.ledger import Ledger
 from datalens.training.heads import heads_file
 
@@ -144,6 +145,29 @@ def test_other_data_and_a_purged_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run" / "private" / "secrets.json").unlink()
     with pytest.raises(RunError, match="its private side is gone"):
         Baseline.resume(tmp_path / "run", shapes())
+
+
+def test_a_run_stays_charged_to_the_data_sets_budget(tmp_path: Path) -> None:
+    """A run whose secrets forget the budget file would go on without charging it."""
+    budget, root = tmp_path / "budget.jsonl", tmp_path / "run"
+    create_dataset_budget(budget, "shapes", epsilon=5.0, delta=1e-3)
+    steps: list[int] = []
+    model = Baseline(small("pate-gan"))
+    model.fit(
+        shapes(),
+        out=root,
+        budget_file=budget,
+        tell=lambda p: steps.append(p.step),
+        stop=lambda: len(steps) == 2,
+    )
+    secrets = root / "private" / "secrets.json"
+    whole = secrets.read_text()
+    secrets.write_text(json.dumps(json.loads(whole) | {"budget_file": None}))
+    with pytest.raises(RunError, match="does not name the data set's budget"):
+        Baseline.resume(root, shapes())
+    secrets.write_text(whole)
+    run = Baseline.resume(root, shapes())
+    assert len(Ledger.read(budget).events()) == len(run.ledger.events()) == 8
 
 
 def test_a_run_of_another_method_is_named(tmp_path: Path) -> None:

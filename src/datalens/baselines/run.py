@@ -21,11 +21,12 @@ from datalens.privacy.budget import Budget
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
-from datalens.training.agreement import check_class_order, check_heads
+from datalens.training.agreement import check_class_order
 from datalens.training.checkpoint import latest_checkpoint, save_checkpoint
 from datalens.training.devices import require_device
-from datalens.training.files import read_json, sweep, write_json
+from datalens.training.files import read_json, write_json
 from datalens.training.heads import note_head
+from datalens.training.opening import open_charged
 from datalens.training.private_files import Secrets, fingerprint
 from datalens.training.progress import Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats
@@ -34,7 +35,6 @@ from datalens.training.shared_budget import (
     close_shared_budget,
     marks_of,
     note_budget_head,
-    open_charged_budget,
 )
 from datalens.training.terms import next_step
 
@@ -150,14 +150,8 @@ class BaselineRun:
         check_class_order(data.classes, facts, root)
         if kept.fingerprint != fingerprint(data):
             raise RunError(f"{root}: these are not the data of this run; resume with the same data")
-        ledger = Ledger.open(folder.ledger)
-        shared: DatasetBudget | None = None
+        ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts))
         try:
-            sweep([folder.release, folder.private, folder.checkpoints])
-            check_header(ledger, facts)
-            check_heads(ledger, folder)
-            if kept.budget_file is not None:
-                shared = open_charged_budget(kept.budget_file, ledger)
             run = cls(facts, data, kept.streams, ledger, folder, shared)
             run._load(folder)
         except BaseException:

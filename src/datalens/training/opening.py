@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,11 +140,28 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     if kept.fingerprint != fingerprint(data):
         raise RunError(f"{root}: these are not the data of this run; resume with the same data")
     partition = load_partition(folder.partition)
+    ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts, partition))
+    return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes)
+
+
+def open_charged(
+    folder: RunFolder, kept: Secrets, check: Callable[[Ledger], None]
+) -> tuple[Ledger, DatasetBudget | None]:
+    """The ledger of a run that goes on, locked, and the data set's budget that the run is charged to, if it is.
+
+    Args:
+        folder: of the run; what a crash left half-written there is swept.
+        kept: its secrets, which name the budget file.
+        check: refuses a ledger that is not about this run.
+
+    Raises:
+        DataLensError: the ledger disagrees with the run, or its budget file is missing, unnamed or another one.
+    """
     shared: DatasetBudget | None = None
     ledger = Ledger.open(folder.ledger)
     try:
         sweep([folder.release, folder.private, folder.checkpoints])
-        check_header(ledger, facts, partition)
+        check(ledger)
         check_heads(ledger, folder)
         if kept.budget_file is not None:
             shared = open_charged_budget(kept.budget_file, ledger)
@@ -153,4 +170,4 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     except BaseException:
         ledger.close()
         raise
-    return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes)
+    return ledger, shared
