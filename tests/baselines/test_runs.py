@@ -170,6 +170,26 @@ def test_a_run_stays_charged_to_the_data_sets_budget(tmp_path: Path) -> None:
     assert len(Ledger.read(budget).events()) == len(run.ledger.events()) == 8
 
 
+@pytest.mark.parametrize(
+    ("method", "epsilon", "words"),
+    [
+        ("dc-gan", 5.0, "cannot pay for dc-gan without noise"),
+        ("g-pate", 1.9, "has room for"),
+        ("dp-merf", 1.0, "room"),
+    ],
+)
+def test_a_plan_that_the_data_sets_budget_cannot_pay_as_a_whole_is_refused(
+    tmp_path: Path, method: str, epsilon: float, words: str
+) -> None:
+    """G-PATE's checks and answers each fit 1.9 alone; DC-GAN plans no release, and would charge nothing."""
+    budget = tmp_path / "budget.jsonl"
+    create_dataset_budget(budget, "shapes", epsilon=epsilon, delta=1e-3)
+    with pytest.raises(BudgetError, match=words):
+        Baseline(small(method)).fit(shapes(), out=tmp_path / "run", budget_file=budget)
+    assert not (tmp_path / "run").exists()
+    assert Ledger.read(budget).events() == ()
+
+
 def test_a_run_of_another_method_is_named(tmp_path: Path) -> None:
     trained("dp-merf", tmp_path / "run")
     with pytest.raises(RunError, match="is a run of dp-merf, and this is for runs of datalens"):

@@ -61,8 +61,13 @@ def decide(
     )
     header = ledger_header(facts, method, secrets.token_hex(16))
     if shared is not None:
-        for planned in method.planned():
-            shared.require(planned.event, planned.count)
+        if not privacy.is_private:
+            raise BudgetError(
+                f"the budget of {shared.data_name!r} cannot pay for {method.name} without noise: leave --budget-file "
+                "out"
+            )
+        first, *others = _events(method.planned())
+        shared.require(first, 1, *others)
         header["dataset_budget"] = shared.to_json()
     return facts, private, header
 

@@ -17,7 +17,7 @@ from datalens.baselines.opening import check_header, decide, noise_for
 from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, RunError
-from datalens.privacy.budget import Budget
+from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
@@ -183,7 +183,9 @@ class BaselineRun:
             lines = len(self.ledger.lines)
             try:
                 self.learner.step(step)
-            except BudgetError:
+            except PriceError:
+                raise
+            except BudgetError:  # the data set's budget was used up by another run meanwhile
                 if self.steps_done == 0:
                     raise
                 break
