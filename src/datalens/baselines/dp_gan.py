@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, optim
 
-from datalens.baselines.method import Context, Planned, PublicSize
+from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
 from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.per_record import load_opacus, per_record_gradients
 from datalens.baselines.pricing import NoiseOnPaper
@@ -31,7 +31,6 @@ from datalens.noise.entropy import OsEntropy, SeededEntropy
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
-from datalens.student.latent import LatentSpace
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Count, Positive, Privacy, Width
 
@@ -102,36 +101,15 @@ class DPGanSettings(GeneratorSettings):
 
 
 @dataclass(frozen=True)
-class DPGan:
-    """DP-GAN with its noise.
-
-    Attributes:
-        settings: of the method.
-        privacy: what was asked for.
-        size: what may be known of the data.
-        noise_stddev: on every coordinate of a sum, in units of the grid.
-    """
+class DPGan(NoisedMethod[DPGanSettings]):
+    """DP-GAN with its noise, on every coordinate of a sum, in units of the grid."""
 
     name: ClassVar[str] = "dp-gan"
-    settings: DPGanSettings
-    privacy: Privacy
-    size: PublicSize
-    noise_stddev: float
-
-    @property
-    def num_steps(self) -> int:
-        """Generator steps."""
-        return self.settings.num_steps
 
     @property
     def num_releases(self) -> int:
         """Critic steps of a whole training."""
         return self.settings.num_steps * self.settings.critic_steps
-
-    @property
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-        return self.settings.latent(self.size)
 
     @property
     def grid(self) -> Grid:

@@ -14,8 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from datalens.baselines.generating import StudentMethodSettings, generator_plan
-from datalens.baselines.method import Context, Planned, PublicSize
+from datalens.baselines.generating import StudentMethodSettings
+from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
 from datalens.compression.projection import bin_votes, check_bins, decode_bins, draw_projection
@@ -93,26 +93,10 @@ class GPateSettings(StudentMethodSettings):
 
 
 @dataclass(frozen=True)
-class GPate:
-    """G-PATE with its noise.
-
-    Attributes:
-        settings: of the method.
-        privacy: what was asked for.
-        size: what may be known of the data.
-        noise_stddev: on every bin of an answer.
-    """
+class GPate(NoisedMethod[GPateSettings]):
+    """G-PATE with its noise, on every bin of an answer."""
 
     name: ClassVar[str] = "g-pate"
-    settings: GPateSettings
-    privacy: Privacy
-    size: PublicSize
-    noise_stddev: float
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of the generator, each with one joint release of checks and one of answers."""
-        return self.settings.num_steps
 
     @property
     def threshold_stddev(self) -> float:
@@ -188,7 +172,7 @@ class GPateLearner:
             self._family.init(stop - start, context.private.torch("teacher-weights", start), context.device)
             for start, stop in self._blocks()
         ]
-        plan = generator_plan(settings.generator, size, settings.batch_size, settings.num_steps)
+        plan = settings.student_plan(size, settings.batch_size, settings.num_steps)
         self._generator = Student(plan, context.public, context.device)
 
     def step(self, step: int) -> None:

@@ -21,7 +21,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, optim
 
-from datalens.baselines.method import Context, Planned, PublicSize
+from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
 from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
@@ -32,7 +32,6 @@ from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.events import Event, times
-from datalens.student.latent import LatentSpace
 from datalens.training.sections import Count, Positive, Privacy, Slots, Width
 
 WHAT = "critics' gradients"
@@ -79,7 +78,7 @@ class GSWganSettings(GeneratorSettings):
             ConfigError: no noise does, there are more critics than records, or the published form is asked for a
                 guarantee.
         """
-        check_shards(self.num_critics, self.shard_size, size.num_records)
+        check_shards(self.num_critics, self.shard_size, size.num_records, "num_critics")
         if self.as_published:
             if privacy.is_private:
                 raise ConfigError(
@@ -100,31 +99,10 @@ class GSWganSettings(GeneratorSettings):
 
 
 @dataclass(frozen=True)
-class GSWgan:
-    """GS-WGAN with its noise.
-
-    Attributes:
-        settings: of the method.
-        privacy: what was asked for.
-        size: what may be known of the data.
-        noise_stddev: on every coordinate of a gradient, in units of the grid.
-    """
+class GSWgan(NoisedMethod[GSWganSettings]):
+    """GS-WGAN with its noise, on every coordinate of a gradient, in units of the grid."""
 
     name: ClassVar[str] = "gs-wgan"
-    settings: GSWganSettings
-    privacy: Privacy
-    size: PublicSize
-    noise_stddev: float
-
-    @property
-    def num_steps(self) -> int:
-        """Rounds."""
-        return self.settings.num_steps
-
-    @property
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-        return self.settings.latent(self.size)
 
     @property
     def grid(self) -> Grid:

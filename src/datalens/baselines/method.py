@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from datalens.privacy.budget import Budget
 from datalens.privacy.events import Event
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
-from datalens.training.sections import Privacy, Section
+from datalens.training.sections import Count, Privacy, Section
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,13 @@ class Context:
 
 
 class MethodSettings(Section, ABC):
-    """A method's settings, frozen and checked when made."""
+    """A method's settings, frozen and checked when made.
+
+    Attributes:
+        num_steps: of a whole training; a method gives its own default.
+    """
+
+    num_steps: Count
 
     @abstractmethod
     def plan(self, privacy: Privacy, size: PublicSize) -> Method:
@@ -147,3 +153,33 @@ class Method(Protocol):
     def begin(self, context: Context) -> Learner:
         """The learner before its first step."""
         ...
+
+
+Settings = TypeVar("Settings", bound=MethodSettings)
+
+
+@dataclass(frozen=True)
+class NoisedMethod(Generic[Settings]):
+    """What methods have whose one unknown is how much noise there is.
+
+    Attributes:
+        settings: of the method.
+        privacy: what was asked for.
+        size: what may be known of the data.
+        noise_stddev: on every number that is released, in its own units.
+    """
+
+    settings: Settings
+    privacy: Privacy
+    size: PublicSize
+    noise_stddev: float
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of a whole training."""
+        return self.settings.num_steps
+
+    @property
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+        return self.settings.latent(self.size)

@@ -22,7 +22,7 @@ from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED
 from datalens.privacy.wording import delta_warning
 from datalens.randomness import Streams
 from datalens.training.devices import require_device
-from datalens.training.facts import declared_records, require_public_classes
+from datalens.training.facts import declared_records, require_public_classes, shown_of
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Privacy
 from datalens.version import __version__
@@ -51,10 +51,7 @@ def decide(
     )
     facts = BaselineFacts(
         config=config,
-        image_shape=data.image_shape,
-        classes=data.classes,
-        classes_from_data=data.classes_from_data,
-        data_name=data.name if data.public else "private",
+        **shown_of(data),
         num_records=num_records,
         num_steps=method.num_steps,
         public_root=public.root,

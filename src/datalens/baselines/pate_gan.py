@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from datalens.baselines.discriminators import Discriminators
-from datalens.baselines.generating import StudentMethodSettings, generator_plan
-from datalens.baselines.method import Context, Planned, PublicSize
+from datalens.baselines.generating import StudentMethodSettings
+from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
 from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
 from datalens.baselines.vote_rule import VoteRule, yes_votes
@@ -88,26 +88,10 @@ class PateGanSettings(StudentMethodSettings):
 
 
 @dataclass(frozen=True)
-class PateGan:
-    """PATE-GAN with its noise.
-
-    Attributes:
-        settings: of the method.
-        privacy: what was asked for.
-        size: what may be known of the data.
-        noise_stddev: on the count of each vote.
-    """
+class PateGan(NoisedMethod[PateGanSettings]):
+    """PATE-GAN with its noise, on the count of each vote."""
 
     name: ClassVar[str] = "pate-gan"
-    settings: PateGanSettings
-    privacy: Privacy
-    size: PublicSize
-    noise_stddev: float
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of the generator."""
-        return self.settings.num_steps
 
     @property
     def num_votes(self) -> int:
@@ -170,9 +154,7 @@ class PateGanLearner:
             device,
         )
         self._proposals = settings.teacher_steps + settings.student_steps + 1
-        plan = generator_plan(
-            settings.generator, size, settings.batch_size, settings.num_steps * self._proposals
-        )
+        plan = settings.student_plan(size, settings.batch_size, settings.num_steps * self._proposals)
         self._generator = Student(plan, context.public, device)
 
     def step(self, step: int) -> None:

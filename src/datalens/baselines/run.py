@@ -34,7 +34,7 @@ from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import (
     close_shared_budget,
     marks_of,
-    note_budget_head,
+    note_heads,
 )
 from datalens.training.terms import next_step
 
@@ -210,9 +210,7 @@ class BaselineRun:
             last_step=self.steps_done - 1,
         )
         self._saved_at = self.steps_done
-        note_head(self._run_id, self.ledger.head)
-        if self._shared is not None:
-            note_budget_head(self._shared)
+        note_heads(self.ledger, self._shared)
 
     def close(self) -> None:
         """Give the ledgers back."""
@@ -225,12 +223,7 @@ class BaselineRun:
         return str(self.ledger.header.get("run_id", ""))
 
     def _progress(self) -> Progress:
-        return Progress(
-            self.steps_done,
-            self.method.num_steps,
-            self.budget.spent_epsilon(),
-            self.budget.authorised_epsilon(),
-        )
+        return Progress.at(self.steps_done, self.method.num_steps, self.budget)
 
     def _load(self, folder: RunFolder) -> None:
         checkpoint = latest_checkpoint(folder.checkpoints)

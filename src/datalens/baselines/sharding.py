@@ -11,7 +11,9 @@ from datalens.errors import CheckpointError, ConfigError
 from datalens.teachers.partition import Partition
 
 
-def check_shards(num_teachers: int, shard_size: int | None, num_records: int) -> None:
+def check_shards(
+    num_teachers: int, shard_size: int | None, num_records: int, setting: str = "num_teachers"
+) -> None:
     """Refuse more slots than there are records, before any data are touched.
 
     Raises:
@@ -20,7 +22,7 @@ def check_shards(num_teachers: int, shard_size: int | None, num_records: int) ->
     if num_teachers * (shard_size or 1) > num_records:
         asked = f"shards of {shard_size} for " if shard_size else ""
         raise ConfigError(
-            f"num_teachers = {num_teachers}: {asked}so many teachers need records of their own, and there are "
+            f"{setting} = {num_teachers}: {asked}so many need records of their own, and there are "
             f"{num_records}; use at most {num_records // (shard_size or 1)}"
         )
 

@@ -18,7 +18,7 @@ from datalens.teachers.room import chunk_size_for, make_store, state_bytes
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config, Performance
 from datalens.training.crew import Crew
-from datalens.training.facts import PublicFacts, declared_records, require_public_classes
+from datalens.training.facts import PublicFacts, declared_records, require_public_classes, shown_of
 from datalens.training.mechanisms import set_compression
 from datalens.training.plan import Plan, check_plan
 
@@ -128,10 +128,7 @@ def draw_run(
     )
     facts = PublicFacts(
         config=config,
-        image_shape=data.image_shape,
-        classes=data.classes,
-        classes_from_data=data.classes_from_data,
-        data_name=data.name if data.public else "private",
+        **shown_of(data),
         num_records=num_records,
         noise_stddev=plan.noise_stddev,
         num_steps=plan.num_steps,

@@ -15,9 +15,10 @@ from pydantic import Field, field_validator
 
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
-from datalens.models.finish import Outside
+from datalens.models.finish import Finish, Outside
 from datalens.privacy.sensitivity import images_voted
-from datalens.student.latent import LatentLaw
+from datalens.student.latent import LatentLaw, LatentSpace
+from datalens.student.update import StudentPlan
 from datalens.teachers.families import TeacherKind
 from datalens.teachers.store_kind import StoreKind
 from datalens.training.sections import (
@@ -161,6 +162,34 @@ class StudentSettings(Section):
     smoothing: int = Field(default=0, ge=0, le=8)
 
     _latent_law = field_validator("latent_law", mode="before")(known_name(LatentLaw))
+
+    def plan(
+        self, image_shape: tuple[int, int, int], num_classes: int, batch_size: int, num_steps: int
+    ) -> StudentPlan:
+        """What the generator is and how it learns.
+
+        Args:
+            image_shape: (C, H, W).
+            num_classes: Y.
+            batch_size: images proposed in a step.
+            num_steps: over which the learning rate decays.
+        """
+        return StudentPlan(
+            image_shape=image_shape,
+            latent=LatentSpace(self.latent_dim, num_classes, self.latent_law),
+            hidden_units=self.hidden_units,
+            channels=self.channels,
+            training_finish=Finish(jitter=self.jitter, outside=self.finish.outside),
+            finish=Finish(**self.finish.model_dump()),
+            smoothing=self.smoothing,
+            batch_size=batch_size,
+            num_steps=num_steps,
+            step_size=self.step_size,
+            learning_rate=self.learning_rate,
+            final_learning_rate=self.final_learning_rate,
+            beta1=self.beta1,
+            weight_average=self.weight_average,
+        )
 
 
 class Performance(Section):

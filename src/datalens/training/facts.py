@@ -11,7 +11,7 @@ from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
-from datalens.models.finish import Finish, FinishedGenerator
+from datalens.models.finish import FinishedGenerator
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
@@ -111,6 +111,16 @@ def common_facts(data: Any, source: Path) -> dict[str, Any]:
     }
 
 
+def shown_of(data: LabelledImages) -> dict[str, Any]:
+    """What everybody may know of the data, as fields of :class:`RunFacts`."""
+    return {
+        "image_shape": data.image_shape,
+        "classes": data.classes,
+        "classes_from_data": data.classes_from_data,
+        "data_name": data.name if data.public else "private",
+    }
+
+
 @contextmanager
 def whole(source: Path) -> Iterator[None]:
     """Whatever goes wrong while a run's settings are read is one line about their file.
@@ -140,23 +150,8 @@ class PublicFacts(RunFacts):
     @property
     def student_plan(self) -> StudentPlan:
         """What the student is and how it learns."""
-        settings, voting = self.config.student, self.config.voting
-        return StudentPlan(
-            image_shape=self.image_shape,
-            latent=LatentSpace(settings.latent_dim, len(self.classes), settings.latent_law),
-            hidden_units=settings.hidden_units,
-            channels=settings.channels,
-            training_finish=Finish(jitter=settings.jitter, outside=settings.finish.outside),
-            finish=Finish(**settings.finish.model_dump()),
-            smoothing=settings.smoothing,
-            batch_size=voting.batch_size,
-            num_steps=self.num_steps,
-            step_size=settings.step_size,
-            learning_rate=settings.learning_rate,
-            final_learning_rate=settings.final_learning_rate,
-            beta1=settings.beta1,
-            weight_average=settings.weight_average,
-        )
+        batch_size = self.config.voting.batch_size
+        return self.config.student.plan(self.image_shape, len(self.classes), batch_size, self.num_steps)
 
     @property
     def latent(self) -> LatentSpace:

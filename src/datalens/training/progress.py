@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datalens.privacy.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -20,3 +24,8 @@ class Progress:
     num_steps: int
     epsilon_spent: float
     epsilon: float
+
+    @classmethod
+    def at(cls, step: int, num_steps: int, budget: Budget) -> Progress:
+        """After so many steps, by what the budget has spent."""
+        return cls(step, num_steps, budget.spent_epsilon(), budget.authorised_epsilon())

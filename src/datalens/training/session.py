@@ -30,7 +30,7 @@ from datalens.training.opening import OpenRun, open_new, open_old
 from datalens.training.progress import Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import marks_of, note_budget_head
+from datalens.training.shared_budget import marks_of, note_heads
 from datalens.training.terms import next_step, plan_in_force, terms_in_force
 
 __all__ = ["Progress", "Session"]
@@ -225,9 +225,7 @@ class Session:
             last_step=self.records[-1].step if self.records else -1,
         )
         self._saved_at = self.steps_done
-        note_head(self._run.run_id, self.ledger.head)
-        if self._run.shared is not None:
-            note_budget_head(self._run.shared)
+        note_heads(self.ledger, self._run.shared)
 
     def dismiss(self) -> None:
         """Tell the other ranks that all is done; without this they take it that the run has failed."""
@@ -246,12 +244,7 @@ class Session:
         return self._run.ledger
 
     def _progress(self) -> Progress:
-        return Progress(
-            self.steps_done,
-            self.plan.num_steps,
-            self.budget.spent_epsilon(),
-            self.budget.authorised_epsilon(),
-        )
+        return Progress.at(self.steps_done, self.plan.num_steps, self.budget)
 
     def _has_room(self) -> bool:
         """Whether the budget pays for another step; an accountant that gives no number is an error."""

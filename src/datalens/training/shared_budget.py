@@ -58,6 +58,13 @@ def close_shared_budget(shared: DatasetBudget) -> None:
     shared.close()
 
 
+def note_heads(ledger: Ledger, shared: DatasetBudget | None) -> None:
+    """Remember the last lines of a run's ledger, and of the data set's budget that it is charged to."""
+    note_head(str(ledger.header.get("run_id", "")), ledger.head)
+    if shared is not None:
+        note_budget_head(shared)
+
+
 def note_budget_head(shared: DatasetBudget) -> None:
     """Remember its last line."""
     if shared.budget_id:
