@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from baseline_scene import context_for, same_state, size_of
+from torch import nn
 
 from datalens.baselines.dp_gan import WHAT, DPGan, DPGanLearner, DPGanSettings
 from datalens.baselines.method import Context
@@ -133,16 +134,19 @@ def test_gradients_are_clipped_per_record_and_not_per_batch() -> None:
     assert float(together.double().norm()) <= grid.units  # the mistake: a whole batch as long as one record
 
 
-def test_the_noisy_sum_is_divided_by_the_expected_size_and_never_by_the_true_one() -> None:
+def flat_gradient(critic: nn.Module) -> torch.Tensor:
+    return torch.cat([p.grad.flatten() for p in critic.parameters() if p.grad is not None])
+
+
+def test_the_noisy_sum_is_divided_by_the_expected_size_and_never_by_the_true_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Noise scaled by the true size of a lot, or a mean over it, would tell who was drawn and how many there are."""
     learner, _ = begin()
     seen = []
 
-    class Spy:
-        def step(self) -> None:
-            seen.append(torch.cat([p.grad.flatten() for p in learner._critic.parameters()]))  # type: ignore[union-attr]
-
-    learner._optimizers["critic"] = Spy()  # type: ignore[assignment]
+    critic_step = learner._optimizers["critic"]
+    monkeypatch.setattr(critic_step, "step", lambda: seen.append(flat_gradient(learner._critic)))
     sizes = set()
     for number in range(4):
         sizes.add(int(learner.lot(number)[2].sum()))
@@ -172,13 +176,10 @@ def test_lots_cannot_be_derived_from_anything_where_no_seed_was_asked_for() -> N
     assert [one.lot(0)[1].tolist() for _ in range(6)] != [one.lot(0)[1].tolist() for _ in range(6)]
 
 
-def test_an_empty_lot_is_charged_and_noised_like_any_other() -> None:
+def test_an_empty_lot_is_charged_and_noised_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, context = begin()
-    learner.lot = lambda number: (  # type: ignore[method-assign]
-        torch.zeros(0, 1, 8, 8),
-        torch.zeros(0, dtype=torch.int64),
-        torch.zeros(0, dtype=torch.bool),
-    )
+    nobody = torch.zeros(0, 1, 8, 8), torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.bool)
+    monkeypatch.setattr(learner, "lot", lambda number: nobody)
     before = learner.state_dict()
     learner.step(0)
     assert context.budget.num_releases == 2 and not same_state(before, learner.state_dict())
@@ -282,7 +283,7 @@ def test_gradients_of_records_are_those_of_a_slow_loop_and_leave_nothing_behind(
     for row in range(len(labels)):
         critic.zero_grad()
         critic(images[row : row + 1], labels[row : row + 1]).sum().backward()
-        slow = torch.cat([p.grad.flatten() for p in critic.parameters()])  # type: ignore[union-attr]
+        slow = flat_gradient(critic)
         assert torch.allclose(rows[row], slow, rtol=1e-4, atol=1e-6)
     critic.zero_grad(set_to_none=True)
     critic(images, labels).sum().backward()

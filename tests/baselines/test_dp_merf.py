@@ -211,7 +211,9 @@ def test_replacing_moves_twice_as_far_and_groups_further() -> None:
     assert planned.what == WHAT and planned.count == 1
     assert planned.event.sensitivity == 3 * _method().units
     assert planned.replace_one.sensitivity == 2 * planned.event.sensitivity
-    assert planned.event.mu == pytest.approx(_method().release.event.mu, rel=1e-3)  # type: ignore[union-attr]
+    alone = _method().release.event
+    assert isinstance(alone, GaussianEvent)
+    assert planned.event.mu == pytest.approx(alone.mu, rel=1e-3)
 
 
 def test_what_is_charged_is_what_was_planned() -> None:

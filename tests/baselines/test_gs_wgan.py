@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,22 +172,33 @@ def test_the_published_form_is_refused_where_a_guarantee_is_asked_for() -> None:
     assert published.noise_stddev == PUBLISHED_NOISE * published.grid.units
 
 
-def test_the_published_form_draws_critics_in_secret_and_charges_nothing() -> None:
-    learner, context = begin(privacy=OPEN, as_published=True)
-    asked = []
+def watched(learner: GSWganLearner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The critics that are asked, as they are."""
+    asked: list[int] = []
     gradients = learner._gradients
-    learner._gradients = lambda critic, *rest: asked.append(critic) or gradients(critic, *rest)  # type: ignore
+
+    def ask(critic: int, *rest: Any) -> Any:
+        asked.append(critic)
+        return gradients(critic, *rest)
+
+    monkeypatch.setattr(learner, "_gradients", ask)
+    return asked
+
+
+def test_the_published_form_draws_critics_in_secret_and_charges_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner, context = begin(privacy=OPEN, as_published=True)
+    asked = watched(learner, monkeypatch)
     learner.step(0)
     learner.step(1)
     assert len(asked) == 10 and asked[:5] != list(range(5)) and asked[:5] != asked[5:]
     assert context.budget.num_releases == 0
 
 
-def test_the_sound_form_asks_critics_in_public_order() -> None:
+def test_the_sound_form_asks_critics_in_public_order(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, context = begin()
-    asked = []
-    gradients = learner._gradients
-    learner._gradients = lambda critic, *rest: asked.append(critic) or gradients(critic, *rest)  # type: ignore
+    asked = watched(learner, monkeypatch)
     learner.step(0)
     learner.step(1)
     assert asked == [*range(5), *range(5)] and context.budget.num_releases == 2
@@ -214,7 +226,7 @@ def test_at_the_published_settings_much_more_noise_is_needed() -> None:
 
 
 def test_too_many_critics_are_refused() -> None:
-    with pytest.raises(ConfigError, match="num_teachers = 61"):
+    with pytest.raises(ConfigError, match="num_critics = 61"):
         method(num_critics=61)
 
 
@@ -226,7 +238,8 @@ def test_a_round_that_does_not_fit_leaves_everything_as_it_was() -> None:
     with pytest.raises(BudgetError):
         learner.step(3)
     assert context.budget.num_releases == 3 and same_state(before, learner.state_dict())
-    assert all(event.noise is NoiseKind.ROUNDED for event in context.budget.ledger.events())  # type: ignore
+    events = context.budget.ledger.events()
+    assert all(isinstance(event, GaussianEvent) and event.noise is NoiseKind.ROUNDED for event in events)
 
 
 def test_a_critic_without_records_answers_too() -> None:

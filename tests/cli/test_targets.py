@@ -78,11 +78,11 @@ def test_a_failure_half_way_leaves_nothing(
 def test_a_failed_exchange_puts_the_old_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "f"
     targets.write_folder(target, IMAGES, LABELS, CLASSES)
-    rename = Path.rename
+    rename, failed = Path.rename, []
 
     def fail_once(self: Path, to: Path) -> Path:
-        if Path(to) == target and not getattr(fail_once, "done", False):
-            fail_once.done = True  # type: ignore[attr-defined]
+        if Path(to) == target and not failed:
+            failed.append(to)
             raise OSError(5, "Input/output error")
         return rename(self, to)
 
