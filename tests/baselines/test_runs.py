@@ -19,6 +19,7 @@ from datalens.baselines.run import BaselineRun
 from datalens.errors import BudgetError, ConfigError, RunError
 from datalens.privacy.dataset_budget import create_dataset_budget
 from datalens.privacy.ledger import Ledger
+from datalens.privacy.wording import rounded_up
 from datalens.training.heads import heads_file
 
 NETWORK = {"latent_dim": 4, "hidden_units": 16, "channels": 4}
@@ -241,6 +242,52 @@ def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) ->
     path.write_text(chained(lines))
     heads_file().unlink()
     assert verify_run(tmp_path / "run").differences[0].startswith("ledger.jsonl")
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [("charge", "is charged"), ("step", "once too often in step 0"), ("noise", "a plan of epsilon")],
+)
+def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words: str) -> None:
+    """Lines that charge less than a release costs, a step released twice, and noise that is too small throughout."""
+    trained(method, tmp_path / "run")
+    path = release_of(tmp_path / "run") / "ledger.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    releases = [line for line in lines if line["kind"] == "release"]
+    if part == "charge":
+        releases[-1]["body"]["event"]["sensitivity"] /= 2
+    elif part == "step":
+        releases[-1]["body"]["note"] |= {"step": 0}
+        lines += [json.loads(json.dumps(releases[-1])) | {"index": len(lines)}] * (len(releases) == 1)
+        for line in releases:
+            line["body"]["note"]["step"] = 0
+    else:
+        header = lines[0]["body"]
+        events = [release["event"] for release in header["mechanism"]["releases"]]
+        for event in [*events, *header["planned_events"], *header["replace_one_events"]]:
+            event["noise_stddev"] /= 4
+        for line in lines[1:]:
+            line["body"]["event"]["noise_stddev"] /= 4
+    path.write_text(chained(lines))
+    heads_file().unlink()
+    assert any(words in difference for difference in verify_run(tmp_path / "run").differences)
+
+
+def test_the_page_for_people_says_what_replacing_a_record_costs(tmp_path: Path) -> None:
+    trained("dp-merf", tmp_path / "run")
+    certificate = json.loads((release_of(tmp_path / "run") / "certificate.json").read_text())
+    epsilon = certificate["guarantee"]["replace_one"]["epsilon"]
+    page = (release_of(tmp_path / "run") / "README.md").read_text()
+    assert f"If a record is exchanged for another instead: epsilon {rounded_up(epsilon)}, counted" in page
+
+
+def test_settings_of_one_method_under_the_name_of_another_are_refused(tmp_path: Path) -> None:
+    trained("dp-merf", tmp_path / "run")
+    path = release_of(tmp_path / "run") / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"method": "g-pate"}))
+    with pytest.raises(RunError, match="is not a run's settings"):
+        load_run(tmp_path / "run")
 
 
 def chained(lines: list[dict[str, Any]]) -> str:

@@ -223,3 +223,13 @@ def test_sums_that_are_not_whole_are_refused_before_a_charge() -> None:
 def test_a_grid_that_cannot_be_is_refused(norm_bound: float, units: int, dim: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Grid(norm_bound, units, dim)
+
+
+def test_a_vector_that_rounding_makes_too_long_is_shrunk() -> None:
+    """On the coarsest grid equal coordinates near 0.6 all become 1: half as long again as is charged."""
+    grid = Grid(norm_bound=1.0, units=20, dim=800)
+    vector = torch.full((1, 800), 800**-0.5)
+    assert float((vector * grid.scale).min()) > 0.5 and grid.units**2 < 800, (
+        "rounded alone it would be too long"
+    )
+    assert int(grid.put(vector).square().sum()) <= grid.units**2
