@@ -19,14 +19,14 @@ from datalens.experiments.study import NotRun, Study
 class Drawn(Workplace):
     """A workplace whose every data set is the drawn shapes."""
 
-    def data_of(self, data_set: str):
+    def data_of(self, data_set: str, *, held_out: bool = False):
         return super().data_of("shapes")
 
 
 class Empty(Workplace):
     """A workplace without files."""
 
-    def data_of(self, data_set: str):
+    def data_of(self, data_set: str, *, held_out: bool = False):
         raise DataError("not here")
 
 
@@ -98,7 +98,7 @@ def test_claims_are_drawn_and_not_computed_twice(
 
 def test_real_images_are_scored_once_and_stand_beside_the_papers(tmp_path: Path, store: ResultsStore) -> None:
     class Scored(Drawn):
-        def data_of(self, data_set: str):
+        def data_of(self, data_set: str, *, held_out: bool = False):
             return super().data_of(data_set)[0], FakeScorer()
 
     class FakeScorer:

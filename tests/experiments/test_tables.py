@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from datalens.experiments import paper
+from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.settings import SHORT
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.sweep import work_of
-from datalens.experiments.table import Column, Row, Table, summary
+from datalens.experiments.table import RUN, Column, Row, Table, summary
 from datalens.experiments.tables import TABLES
 from datalens.reports.grid import Grid, to_csv, to_markdown, to_text
 
@@ -55,7 +57,7 @@ def test_every_cell_of_every_table_has_settings_that_fit_its_budget(name: str) -
     from datalens.training.plan import plan_releases
 
     for row in TABLES[name]().rows:
-        if row.cell.recipe is None:
+        if not isinstance(row.cell, Cell) or row.cell.recipe is None:
             continue
         config = row.cell.config()
         plan = plan_releases(config, 28 * 28)
@@ -131,6 +133,32 @@ def test_the_papers_numbers_are_the_papers() -> None:
     assert paper.TABLE_7["mnist"]["without threshold"] == paper.TABLE_4["vote_threshold"]["mnist"][0.0]
     for table in (paper.TABLE_1, paper.TABLE_2, paper.TABLE_7, paper.TABLE_12):
         assert set(table) <= set(DATA_SETS)
+
+
+def test_the_other_methods_stand_beside_what_the_paper_prints_for_them() -> None:
+    rows = {row.labels: row for row in TABLES["table1"]().rows}
+    assert rows["MNIST", "1", "pate-gan"].paper == "41.7"
+    assert rows["MNIST", "inf", "dc-gan"].paper == "96.5" and ("MNIST", "1", "dc-gan") not in rows
+    sound, published = rows["MNIST", "10", "gs-wgan"], rows["MNIST", "10", "gs-wgan-as-published"]
+    assert (sound.paper, published.paper) == ("", "80.8") and sound.cell.key != published.cell.key
+    assert TABLES["table12"]().rows[-1].paper == "5.87 / 135.47"
+    small = {row.labels: row.paper for row in TABLES["table2"]().rows}
+    assert small["Fashion-MNIST", "0.4", "g-pate"] == "30.2"
+
+
+def test_replacing_a_record_has_its_own_epsilon(tmp_path: Path) -> None:
+    cell = BaselineCell("mnist", "dp-merf", 1.0)
+    store = ResultsStore(tmp_path / "results.jsonl")
+    privacy = {"spent_epsilon": {"exact": 0.9}, "replace_one_epsilon": 2.1}
+    store.add(cell, {SHORT: accuracy(0.8)}, {"privacy": privacy, "training_seconds": 12.0})
+    row = Row(("dp-merf",), cell, (0,), "", (SHORT,))
+    columns = (Column("last", SHORT), Column("s", RUN, "training_seconds", percent=False))
+    columns += (Column("MiB", RUN, "peak_memory_mib", percent=False),)
+    table = Table("t", "T", ("method",), columns, "paper", (row,), both_adjacencies=True)
+    assert table.draw(store).rows[0] == ("dp-merf", "80.0", "12.00", "not measured", "1", "0.9", "2.1", "")
+    table = replace(table, rows=(Row(("datalens",), Cell("mnist", 1.0), (0,), "", (SHORT,)),))
+    store.add(Cell("mnist", 1.0), {SHORT: accuracy(0.8)}, FACTS)
+    assert table.draw(store).rows[0][-3:] == ("0.99", "0.99", ""), "one that says nothing costs the same"
 
 
 def test_the_three_forms_of_a_table_say_the_same() -> None:

@@ -28,6 +28,7 @@ VERBS = {
     "budget": ("datalens.cli.budget:budget", "One privacy budget for a data set, across runs."),
     "privacy": ("datalens.cli.privacy:privacy", "Cost and plan, without any data."),
     "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables and figures."),
+    "benchmark": ("datalens.cli.benchmark:benchmark", "Compare methods on published data."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
 }
 

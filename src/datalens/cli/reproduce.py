@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,40 +9,26 @@ import click
 
 from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import Output
-from datalens.cli.params import Number, Once, Text, Whole
-from datalens.errors import ConfigError, RunError
+from datalens.cli.params import Once, Text, Whole
+from datalens.cli.results import (
+    drawing_folder,
+    open_store,
+    place_of,
+    results_options,
+    run_missing,
+    write_table,
+)
+from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
-    from datalens.experiments.store import ResultsStore
     from datalens.experiments.table import Table
-    from datalens.reports.grid import Grid
 
 
 @click.command(cls=Once, short_help="Redo the paper's tables and figures.")
 @click.argument("names", nargs=-1, type=Text(), metavar="NAME...")
-@click.option(
-    "--store",
-    type=Text(),
-    metavar="FILE",
-    default="results/results.jsonl",
-    show_default=True,
-    help="Results so far, of any earlier sweep too; image grids lie in grids/ beside it.",
-)
-@click.option(
-    "--out", type=Text(), metavar="FOLDER", show_default="the store's", help="Where tables are drawn."
-)
-@click.option(
-    "--scratch",
-    type=Text(),
-    metavar="FOLDER",
-    show_default="scratch/ beside the store",
-    help="Trained generators and feature classifiers, so that a sweep goes on.",
-)
-@click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
+@results_options
 @click.option("--data-set", "data_sets", type=Text(), metavar="A,B", help="Only these data sets.")
 @click.option("--seeds", type=Whole(), metavar="N", help="Only the first so many seeds of a row.")
-@click.option("--minutes", type=Number(0), metavar="M", help="Begin no further cell after so long.")
-@click.option("--draw", is_flag=True, help="Only draw, from the results that are there.")
 @click.option(
     "--list",
     "only_list",
@@ -66,12 +51,12 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     """
     from datalens.experiments.figures import FIGURES
     from datalens.experiments.study import NotRun
-    from datalens.experiments.sweep import run, work_of
+    from datalens.experiments.sweep import work_of
 
     output = Output(options["json_target"], quiet=options["quiet"])
     tables, figures = _asked(names, only_list=options["only_list"])
     only = _data_sets(options["data_sets"])
-    store = _store(Path(options["store"]), only_draw=options["draw"])
+    store = open_store(Path(options["store"]), only_draw=options["draw"])
     rows = [row for table in tables for row in table.rows if row.cell.data_set in only]
     work = work_of(rows, store, num_seeds=options["seeds"])
     if options["only_list"]:
@@ -83,26 +68,13 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
             {"names": [name for name, _ in listed], "cells_to_run": [w.cell.to_json() for w in work]}
         )
         return
-    place = _place(options, store)
-    out = Path(options["out"] or store.path.parent)
-    absent: list[str] = []
-    if not options["draw"]:
-        store.require_writable()
-        until = None if options["minutes"] is None else time.monotonic() + 60 * options["minutes"]
-        absent = run(
-            work,
-            store,
-            place,
-            tell=output.say,
-            stop=lambda: until is not None and time.monotonic() > until,
-        )
-    for line in absent:
-        output.warn(line)
-    make_folder(out)
-    drawn = [_write(table.name, table.draw(store), out, output) for table in tables]
+    place = place_of(options, store)
+    run_missing(work, store, place, options, output)
+    out = drawing_folder(options, store)
+    drawn = [write_table(table.name, table.draw(store), out, output) for table in tables]
     for name in figures:
         try:
-            drawn.append(_write(name, FIGURES[name][1](store, place, out), out, output))
+            drawn.append(write_table(name, FIGURES[name][1](store, place, out), out, output))
         except NotRun as error:
             output.warn(f"{error}; leave out --draw to run it")
     left = work_of(rows, store, num_seeds=options["seeds"])
@@ -134,43 +106,3 @@ def _data_sets(asked: str | None) -> set[str]:
         if name not in DATA_SETS:
             raise ConfigError(f"--data-set {name!r} is unknown; known: {', '.join(DATA_SETS)}")
     return names
-
-
-def _store(path: Path, *, only_draw: bool) -> ResultsStore:
-    """The results; where they are only to be drawn, there must be a file of them."""
-    from datalens.experiments.store import ResultsStore
-
-    if only_draw and not path.exists():
-        raise RunError(
-            f"--store {path}: no such file, so nothing to draw; give another, or leave out --draw to run it"
-        )
-    return ResultsStore(path, read_only=only_draw)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder for what is drawn.
-
-    Raises:
-        RunError: it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"--out {folder}: cannot be made ({error.strerror}); give another folder") from None
-
-
-def _place(options: dict[str, Any], store: ResultsStore) -> Any:
-    from datalens.experiments.measure import Workplace
-
-    scratch = Path(options["scratch"]) if options["scratch"] else store.path.parent / "scratch"
-    return Workplace(scratch, options["data_root"], store.path.parent / "grids")
-
-
-def _write(name: str, grid: Grid, out: Path, output: Output) -> dict[str, Any]:
-    from datalens.reports.grid import to_csv, to_markdown, to_text
-    from datalens.training.files import write_atomically
-
-    for ending, text in (("txt", to_text(grid) + "\n"), ("md", to_markdown(grid)), ("csv", to_csv(grid))):
-        write_atomically(out / f"{name}.{ending}", text.encode())
-    output.say(to_text(grid) + "\n")
-    return {"name": name, "header": grid.header, "rows": grid.rows, "notes": grid.notes}

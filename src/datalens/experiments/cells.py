@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from datalens import recipes
 from datalens.errors import ConfigError
@@ -61,6 +61,7 @@ class Cell:
     changes: tuple[tuple[str, Any], ...] = ()
     variant: Variant = Variant.TOPAGG
     paper_networks: bool = False
+    held_out: ClassVar[bool] = False
 
     @property
     def recipe(self) -> str | None:

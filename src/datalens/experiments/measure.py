@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 from PIL import Image
 
 from datalens import data
@@ -27,18 +25,12 @@ from datalens.evaluation import (
     frechet_distance,
     inception_score,
 )
-from datalens.experiments.cells import Cell
+from datalens.experiments.apart import in_fresh_process
+from datalens.experiments.baseline_cells import HELD_OUT_SHARE, AnyCell
 from datalens.experiments.store import ResultsStore
-from datalens.experiments.variants import adapt
-from datalens.models.finish import FinishedGenerator
-from datalens.privacy.accountant import Accountant, AccountantKind
-from datalens.privacy.events import times
-from datalens.student.latent import LatentSpace
+from datalens.experiments.training import TrainedCell, is_trained, read_trained, train
 from datalens.student.sampling import sample_images
-from datalens.training.facts import PublicFacts
-from datalens.training.files import read_json, write_atomically, write_json
-from datalens.training.release import environment
-from datalens.training.session import Session
+from datalens.training.files import write_atomically
 
 GRID_ROWS = 5
 Tell = Callable[[str], None]
@@ -112,32 +104,44 @@ class Workplace:
         scratch: generators and feature classifiers by key, so that an interrupted sweep goes on.
         data_root: of the published data sets.
         grids: folder of image grids, one PNG a cell; None for none.
+        apart: every training has a process of its own, so that its peak of memory can be told.
     """
 
     scratch: Path
     data_root: str | None = None
     grids: Path | None = None
+    apart: bool = False
 
-    _held: dict[str, tuple[LabelledImages, Scorer]] = field(default_factory=dict, init=False, repr=False)
+    _held: dict[tuple[str, bool], tuple[LabelledImages, Scorer]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def data_of(self, data_set: str) -> tuple[LabelledImages, Scorer]:
+    def data_of(self, data_set: str, *, held_out: bool = False) -> tuple[LabelledImages, Scorer]:
         """The training images of a data set, and what scores images against it; read once.
+
+        Args:
+            data_set: its name.
+            held_out: a part of the training images stands in for the test images, which are not read.
 
         Raises:
             DataError: its files are not here.
             NotPrivateError: the data are not published; experiments use insecure seeds.
         """
-        if data_set not in self._held:
-            train = data.load(data_set, split="train", root=self.data_root)
-            test = data.load(data_set, split="test", root=self.data_root)
-            if not train.public:
+        what = (data_set, held_out)
+        if what not in self._held:
+            records = data.load(data_set, split="train", root=self.data_root)
+            if not records.public:
                 raise NotPrivateError(f"{data_set}: experiments are for published data; use datalens train")
-            self._held = {data_set: (train, Scorer(train, test, self.scratch / "features"))}
-        return self._held[data_set]
+            if held_out:
+                records, test = without_last_sixth(records)
+            else:
+                test = data.load(data_set, split="test", root=self.data_root)
+            self._held = {what: (records, Scorer(records, test, self.scratch / "features"))}
+        return self._held[what]
 
 
 def measure(
-    cell: Cell, scores: Sequence[str], store: ResultsStore, place: Workplace, tell: Tell = lambda _: None
+    cell: AnyCell, scores: Sequence[str], store: ResultsStore, place: Workplace, tell: Tell = lambda _: None
 ) -> None:
     """Train the cell, unless its generator is still at hand, and put the scores that are missing in the store.
 
@@ -155,82 +159,49 @@ def measure(
     missing = store.missing(cell, scores)
     if not missing:
         return
-    train, scorer = place.data_of(cell.data_set)
-    generator, latent, facts = _trained(cell, train, place, tell)
+    _, scorer = place.data_of(cell.data_set, held_out=cell.held_out)
+    trained = _trained(cell, place, tell)
     if place.grids is not None:
         place.grids.mkdir(parents=True, exist_ok=True)
-        write_grid(place.grids / f"{cell.key}.png", generator, latent, cell.seed)
+        write_grid(place.grids / f"{cell.key}.png", trained, cell.seed)
     for name in missing:
         tell(name)
         started = time.monotonic()
-        drawn = sample_images(generator, latent, images_of(name), seed=cell.seed)
+        drawn = sample_images(trained.generator, trained.latent, images_of(name), seed=cell.seed)
         found = scorer.score(name, *drawn, seed=cell.seed)
-        store.add(cell, {name: {**found, "seconds": round(time.monotonic() - started, 1)}}, facts)
+        store.add(cell, {name: {**found, "seconds": round(time.monotonic() - started, 1)}}, trained.facts)
 
 
-def _trained(
-    cell: Cell, train: LabelledImages, place: Workplace, tell: Tell
-) -> tuple[FinishedGenerator, LatentSpace, dict[str, Any]]:
-    """The cell's finished generator, what it is fed, and the facts of its training; kept for the next time."""
-    weights, about = (place.scratch / f"{cell.key}.{ending}" for ending in ("safetensors", "json"))
-    if weights.exists() and about.exists():
-        kept = read_json(about)
-        plan = PublicFacts.from_json(kept["public"], about).student_plan
-        generator = plan.generator()
-        generator.load_state_dict(safetensors.torch.load(weights.read_bytes()))
-        return generator.eval().requires_grad_(False), plan.latent, kept["facts"]
-    tell("training")
-    place.scratch.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    session = _begin(cell, train, place.scratch / f"{cell.key}.run")
-    try:
-        resumed = session.steps_done
-        session.parts = adapt(session.parts, cell.variant)
-        session.run()
-        generator = session.student.finished_generator()
-        facts = _facts(cell, session, time.monotonic() - started, resumed)
-    finally:
-        session.close()
-    write_atomically(weights, safetensors.torch.save(dict(generator.state_dict())))
-    write_json(about, {"public": session.facts.to_json(), "facts": facts})
-    return generator, session.facts.student_plan.latent, facts
+def _trained(cell: AnyCell, place: Workplace, tell: Tell) -> TrainedCell:
+    """The cell's generator, trained now unless it is at hand."""
+    if not is_trained(cell, place.scratch):
+        tell("training")
+        if place.apart:
+            in_fresh_process(_train_apart, cell, Workplace(place.scratch, place.data_root))
+        else:
+            train(cell, place.data_of(cell.data_set, held_out=cell.held_out)[0], place.scratch)
+    return read_trained(cell, place.scratch)
 
 
-def _begin(cell: Cell, train: LabelledImages, folder: Path) -> Session:
-    """A training that goes on where it was interrupted; minutes are not worth the folder."""
-    if not cell.paper_networks:
-        return Session.begin(cell.config(), train, None)
-    if folder.exists():
-        return Session.resume(folder, train)
-    return Session.begin(cell.config(), train, folder)
+def _train_apart(cell: AnyCell, place: Workplace) -> None:
+    """All of a training that is in a process of its own."""
+    data, _ = place.data_of(cell.data_set, held_out=cell.held_out)
+    train(cell, data, place.scratch, measures_memory=True)
 
 
-def _facts(cell: Cell, session: Session, seconds: float, resumed: int) -> dict[str, Any]:
-    """What a result says besides its scores."""
-    config, plan = session.facts.config, session.plan
-    privacy = None
-    if config.privacy.is_private:
-        event = times(plan.event, session.steps_done)
-        delta = config.privacy.delta
-        privacy = {
-            "adjacency": "add-or-remove one record; replace-one costs the same",
-            "delta": delta,
-            "authorised_epsilon": session.budget.authorised_epsilon(),
-            "spent_epsilon": {str(kind): Accountant(kind).epsilon(event, delta) for kind in AccountantKind},
-        }
-    return {
-        "privacy": privacy,
-        "steps": session.steps_done,
-        "noise_stddev": plan.noise_stddev,
-        "vote_threshold": plan.mechanism.vote_threshold,
-        "rms_agreement_by_step": [round(found.rms_agreement, 4) for found in session.diagnostics],
-        "training_seconds": round(seconds, 1),
-        "resumed_at_step": resumed,
-        "config": config.to_json(),
-        "environment": {**environment(config.performance.device), "cores": os.cpu_count()},
-        "command": f"datalens reproduce (cell {cell.key})",
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-    }
+def without_last_sixth(data: LabelledImages) -> tuple[LabelledImages, LabelledImages]:
+    """Training images without the last sixth of them, and that sixth: what trials of settings learn and score on.
+
+    >>> from datalens.data import load
+    >>> [part.num_records for part in without_last_sixth(load("shapes"))]
+    [3334, 666]
+    """
+    first = data.num_records - data.num_records // HELD_OUT_SHARE
+    parts = slice(None, first), slice(first, None)
+    records, validation = (
+        replace(data, images=data.images[part], labels=data.labels[part]) for part in parts
+    )
+    return records, validation
 
 
 def images_of(name: str) -> int:
@@ -245,11 +216,11 @@ def images_of(name: str) -> int:
     return int(count)
 
 
-def write_grid(path: Path, generator: FinishedGenerator, latent: LatentSpace, seed: int) -> None:
+def write_grid(path: Path, trained: TrainedCell, seed: int) -> None:
     """A PNG of generated images: a column a class, :data:`GRID_ROWS` rows."""
-    classes = latent.num_classes
+    classes = trained.latent.num_classes
     labels = np.tile(np.arange(classes), GRID_ROWS)
-    images, _ = sample_images(generator, latent, len(labels), labels=labels, seed=seed)
+    images, _ = sample_images(trained.generator, trained.latent, len(labels), labels=labels, seed=seed)
     _, channels, height, width = images.shape
     grid = images.reshape(GRID_ROWS, classes, channels, height, width).transpose(0, 3, 1, 4, 2)
     picture = grid.reshape(GRID_ROWS * height, classes * width, channels)

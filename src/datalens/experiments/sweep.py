@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from datalens.errors import DataError
-from datalens.experiments.cells import Cell
+from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.measure import Workplace, measure
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.table import Row
@@ -16,7 +16,7 @@ from datalens.experiments.table import Row
 class Work:
     """A cell with all scores that some table asks of it."""
 
-    cell: Cell
+    cell: AnyCell
     scores: tuple[str, ...]
 
 
@@ -28,7 +28,7 @@ def work_of(rows: Iterable[Row], store: ResultsStore, *, num_seeds: int | None =
         store: what is there already.
         num_seeds: only the first so many seeds of a row.
     """
-    wanted: dict[str, tuple[Cell, dict[str, None]]] = {}
+    wanted: dict[str, tuple[AnyCell, dict[str, None]]] = {}
     pairs = [
         (place, row.cell.with_seed(seed), row.scores)
         for row in rows

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
-from datalens.experiments.cells import Cell
+from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.store import ResultsStore
 from datalens.reports.grid import Grid
+
+RUN = "run"
+"""In place of a score's name: what is said of the training itself."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Column:
 
     Attributes:
         title: as shown.
-        score: name in the results store.
+        score: name in the results store, or :data:`RUN`.
         field: of that score.
         percent: shares shown as percent.
     """
@@ -41,7 +45,7 @@ class Row:
     """
 
     labels: tuple[str, ...]
-    cell: Cell
+    cell: AnyCell
     seeds: tuple[int, ...]
     paper: str
     scores: tuple[str, ...]
@@ -59,6 +63,7 @@ class Table:
         paper: title of the paper's column.
         rows: in order.
         notes: lines below it.
+        both_adjacencies: epsilon for replacing a record has a column of its own.
     """
 
     name: str
@@ -68,32 +73,38 @@ class Table:
     paper: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    both_adjacencies: bool = False
 
     def draw(self, store: ResultsStore) -> Grid:
         """The table from the results that are there; other cells say why they are empty."""
-        header = (*self.labels, *(column.title for column in self.columns), "seeds", "epsilon", self.paper)
+        epsilons = ("epsilon", "epsilon, replacing one") if self.both_adjacencies else ("epsilon",)
+        header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.paper)
         return Grid(self.title, header, tuple(self._draw_row(row, store) for row in self.rows), self.notes)
 
     def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
         if row.cell.recipe is None:
-            return (*row.labels, *("no files" for _ in self.columns), "", "", row.paper)
+            empty = ("",) * (3 if self.both_adjacencies else 2)
+            return (*row.labels, *("no files" for _ in self.columns), *empty, row.paper)
         cells = [row.cell.with_seed(seed) for seed in row.seeds]
         shown = [
-            summary(cells, column, store) if column.score in row.scores else "" for column in self.columns
+            summary(cells, column, store) if column.score in (*row.scores, RUN) else ""
+            for column in self.columns
         ]
         runs = [run for run in map(store.run, cells) if run is not None]
-        spent = max((_spent(run) for run in runs), default=None)
+        costs = (_spent, _replaced) if self.both_adjacencies else (_spent,)
+        epsilons = (f"{max(map(cost, runs)):.4g}" if runs else "" for cost in costs)
         whole = sum(not store.missing(cell, row.scores) for cell in cells)
         count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
-        return (*row.labels, *shown, count, "" if spent is None else f"{spent:.4g}", row.paper)
+        return (*row.labels, *shown, count, *epsilons, row.paper)
 
 
-def summary(cells: list[Cell], column: Column, store: ResultsStore) -> str:
+def summary(cells: list[AnyCell], column: Column, store: ResultsStore) -> str:
     """Mean and standard deviation over seeds of one number, or ``not run``."""
-    found = [store.score(cell, column.score) for cell in cells]
-    values = [score[column.field] * (100 if column.percent else 1) for score in found if score is not None]
+    found = [store.run(cell) if column.score == RUN else store.score(cell, column.score) for cell in cells]
+    held = [result.get(column.field) for result in found if result is not None]
+    values = [value * (100 if column.percent else 1) for value in held if value is not None]
     if not values:
-        return "not run"
+        return "not run" if not held else "not measured"
     digits = 1 if column.percent or mean(values) >= 100 else 2
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
@@ -101,5 +112,12 @@ def summary(cells: list[Cell], column: Column, store: ResultsStore) -> str:
 
 
 def _spent(run: Any) -> float:
+    """Epsilon of a training where one record is added or removed."""
     privacy = run["privacy"]
-    return float("inf") if privacy is None else privacy["spent_epsilon"]["exact"]
+    return math.inf if privacy is None else privacy["spent_epsilon"]["exact"]
+
+
+def _replaced(run: Any) -> float:
+    """The same where one is replaced; where nothing is said, it costs the same."""
+    privacy = run["privacy"]
+    return _spent(run) if privacy is None else privacy.get("replace_one_epsilon", _spent(run))
