@@ -46,6 +46,17 @@ class Row:
     paper: str
     scores: tuple[str, ...]
 
+    @property
+    def cells(self) -> list[Cell]:
+        """Its cell with each seed."""
+        return [self.cell.with_seed(seed) for seed in self.seeds]
+
+    def refusal(self, store: ResultsStore) -> str | None:
+        """Why the product would not train it; None where it did, was not asked yet, or has no recipe."""
+        if self.cell.recipe is None:
+            return None
+        return next(filter(None, map(store.refusal, self.cells)), None)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -72,12 +83,15 @@ class Table:
     def draw(self, store: ResultsStore) -> Grid:
         """The table from the results that are there; other cells say why they are empty."""
         header = (*self.labels, *(column.title for column in self.columns), "seeds", "epsilon", self.paper)
-        return Grid(self.title, header, tuple(self._draw_row(row, store) for row in self.rows), self.notes)
+        rows = tuple(self._draw_row(row, store) for row in self.rows)
+        return Grid(self.title, header, rows, (*self.notes, *self._refusals(store)))
 
     def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
         if row.cell.recipe is None:
             return (*row.labels, *("no files" for _ in self.columns), "", "", row.paper)
-        cells = [row.cell.with_seed(seed) for seed in row.seeds]
+        if row.refusal(store) is not None:
+            return (*row.labels, *("refused" for _ in self.columns), "", "", row.paper)
+        cells = row.cells
         shown = [
             summary(cells, column, store) if column.score in row.scores else "" for column in self.columns
         ]
@@ -86,6 +100,15 @@ class Table:
         whole = sum(not store.missing(cell, row.scores) for cell in cells)
         count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
         return (*row.labels, *shown, count, "" if spent is None else f"{spent:.4g}", row.paper)
+
+    def _refusals(self, store: ResultsStore) -> list[str]:
+        """A note for each reason that plans were refused for, with the rows that it was given for."""
+        rows: dict[str, list[str]] = {}
+        for row in self.rows:
+            reason = row.refusal(store)
+            if reason is not None:
+                rows.setdefault(reason, []).append(" ".join(row.labels))
+        return [f"Refused, {'; '.join(which)}: {reason}" for reason, which in rows.items()]
 
 
 def summary(cells: list[Cell], column: Column, store: ResultsStore) -> str:
