@@ -96,8 +96,8 @@ def table_5() -> Table:
         tuple(rows),
         (
             *PROTOCOL_NOTES,
-            "Noise 5000 votes: TopAgg's, with as many steps as fit. 149 steps: as many as TopAgg makes, with the noise "
-            "that makes them fit. Noise 5000 units: the same number in the quantiser's own units, 7 to a vote.",
+            "Noise 5000 votes: TopAgg's, with as many steps as fit. 149 steps: as many as TopAgg makes, with the "
+            "noise that makes them fit. Noise 5000 units: that number in the quantiser's own units, 7 to a vote.",
             "FetchSGD as published puts noise on coordinates that were chosen without any, so it has no guarantee at "
             "all (epsilon inf): noise and steps are those of the paper's count for epsilon 1. The paper's number is "
             "beside it; for the sound form, noise on the sketch, it prints none.",

@@ -13,8 +13,8 @@ from PIL import Image
 from datalens.errors import DataError
 from datalens.experiments import notes, paper, runtime
 from datalens.experiments.cells import DATA_SETS, Cell
-from datalens.experiments.compression_times import draw_table_6
 from datalens.experiments.claims import clip_effect, q_growth
+from datalens.experiments.compression_times import draw_table_6
 from datalens.experiments.figure2 import (
     DEPENDENT,
     FAVOURABLE,

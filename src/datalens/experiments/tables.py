@@ -1,4 +1,4 @@
-"""The paper's tables of accuracy and quality: which cells each needs, and how they are drawn from the results store."""
+"""The paper's tables of accuracy and quality: which cells each needs, and how they are drawn."""
 
 from __future__ import annotations
 
