@@ -97,7 +97,7 @@ def test_absent_files_are_named_once_and_other_cells_go_on(tmp_path: Path) -> No
 
 
 def test_a_plan_that_is_refused_is_a_result_and_other_cells_go_on(tmp_path: Path, place: Workplace) -> None:
-    dear = replace(TINY, changes=(*TINY.changes, ("voting__noise_stddev", 1.0)))
+    dear = replace(TINY, changes=(*TINY.changes, ("voting__noise_stddev", 10.0)))
     store = ResultsStore(tmp_path / "results.jsonl")
     told: list[str] = []
     work = [Work(dear, ("logistic-40",)), Work(TINY, ("logistic-40",))]
