@@ -227,7 +227,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("source", nargs="?", default="shapes")
+    parser.add_argument("source", nargs="?", default="mnist")
     parser.add_argument("--recipe", default="mnist-quick")
     parser.add_argument("--kind", help="of teachers; the recipe's unless given")
     parser.add_argument("--teachers", type=int, default=1000)
