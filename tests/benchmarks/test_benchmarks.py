@@ -11,7 +11,10 @@ import torch
 from scripts_here import REPOSITORY, program, said
 from torch.utils.flop_counter import FlopCounterMode
 
+from datalens.mechanisms.kinds import MechanismKind
 from datalens.models.stacked import PaperDiscriminator
+from datalens.teachers.family import Fakes
+from datalens.training.config import Config
 
 ENVIRONMENT = {
     "torch",
@@ -86,6 +89,35 @@ def test_milliseconds_and_bytes_a_teacher(run) -> None:
     assert found["teachers"]["6"]["ratio"] == {"least": 1.0, "median": 1.0, "largest": 1.0}
     sizes = found["bytes_of_state_a_teacher"]
     assert sizes["kernel"] == 0 < sizes["matching"] < sizes["paper"]
+
+
+def test_seconds_of_the_compressions(run) -> None:
+    found = run("compressions", "shapes", "--recipe", "shapes-quick", "--teachers", "25", "--batch-size", "4",
+                "--top-k", "9", "--sketch", "3", "20", "--rounds", "2")  # fmt: skip
+    assert found["compressions"].keys() == {*MechanismKind, "each sketched"}
+    for one in found["compressions"].values():
+        assert one.keys() == {"compress", "release", "both"}
+        assert all(ordered(part["seconds"]) and ordered(part["ratio"]) for part in one.values())
+        whole, parts = one["both"]["seconds"], (one["compress"]["seconds"], one["release"]["seconds"])
+        assert whole["largest"] <= sum(part["largest"] for part in parts) * (1 + 1e-9)
+    assert found["compressions"]["topagg"]["both"]["ratio"] == {"least": 1.0, "median": 1.0, "largest": 1.0}
+
+
+def test_a_sum_of_sketches_is_the_sketch_of_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = program("benchmarks/compressions.py", monkeypatch)
+    grad_TBD = torch.randn(45, 3, 16, generator=torch.Generator().manual_seed(0))
+    config = Config().replace(
+        voting={"mechanism": "fetchsgd-sound", "num_teachers": 45, "batch_size": 3, "top_k": 4,
+                "sketch_rows": 3, "sketch_buckets": 5}, privacy__insecure_seed=0
+    )  # fmt: skip
+    fakes = Fakes(torch.zeros(3, 1, 4, 4), torch.arange(3))
+    recorded = timed.Recorded(grad_TBD)
+    of_sum = timed.contender(config, recorded, fakes)
+    of_each = timed.contender(config, recorded, fakes, each_sketched=True)
+    asked = (fakes, 0, 1, 4, config.voting.clip_bound)
+    tally_BD, table = (one.teachers.tally(*asked).tally_BD for one in (of_sum, of_each))
+    assert torch.equal(of_each.mechanism.summed(table), of_sum.mechanism.summed(tally_BD).to(table.dtype))
+    assert int(tally_BD.abs().sum()) > 0
 
 
 def test_share_of_the_student(run) -> None:

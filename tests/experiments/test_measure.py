@@ -96,6 +96,25 @@ def test_absent_files_are_named_once_and_other_cells_go_on(tmp_path: Path) -> No
     assert store.missing(TINY, ["logistic-40"]) == []
 
 
+def test_a_plan_that_is_refused_is_a_result_and_other_cells_go_on(tmp_path: Path, place: Workplace) -> None:
+    dear = replace(TINY, changes=(*TINY.changes, ("voting__noise_stddev", 10.0)))
+    store = ResultsStore(tmp_path / "results.jsonl")
+    told: list[str] = []
+    work = [Work(dear, ("logistic-40",)), Work(TINY, ("logistic-40",))]
+    assert run(work, store, place, tell=told.append) == []
+    reason = ResultsStore(store.path).refusal(dear)
+    assert reason is not None and "epsilon=10 is too small for one step" in reason
+    assert f"{dear.title}: refused: {reason}" in told
+    assert store.refusal(TINY) is None and store.missing(TINY, ["logistic-40"]) == []
+
+
+def test_a_mistake_in_a_table_is_no_refusal(tmp_path: Path, place: Workplace) -> None:
+    store = ResultsStore(tmp_path / "results.jsonl")
+    misspelt = replace(TINY, changes=(("voting__topk", 3),))
+    with pytest.raises(ConfigError, match="topk"):
+        run([Work(misspelt, ("logistic-40",))], store, place)
+
+
 def test_a_sweep_stops_between_cells(tmp_path: Path, place: Workplace) -> None:
     store = ResultsStore(tmp_path / "results.jsonl")
     assert run([Work(TINY, ("logistic-40",))], store, place, stop=lambda: True) == []

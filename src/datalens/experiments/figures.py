@@ -14,6 +14,7 @@ from datalens.errors import DataError
 from datalens.experiments import notes, paper, runtime
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
+from datalens.experiments.compression_times import draw_table_6
 from datalens.experiments.figure2 import (
     DEPENDENT,
     FAVOURABLE,
@@ -286,6 +287,7 @@ def draw_real(store: ResultsStore, place: Workplace, out: Path) -> Grid:
 
 
 FIGURES: dict[str, tuple[str, Draw]] = {
+    "table6": ("Table 6: running time by compression", draw_table_6),
     "figure2": ("Figure 2: both privacy bounds over the steps", draw_figure_2),
     "figure4": ("Figure 4: generated images", draw_figure_4),
     "theorem6": ("Theorem 6: the k that the bound favours", draw_theorem_6),

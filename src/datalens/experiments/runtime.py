@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from statistics import median
 from typing import Any
 
@@ -11,9 +10,8 @@ from datalens.experiments import paper
 from datalens.experiments.cells import Cell
 from datalens.experiments.settings import base_cell, with_voting
 from datalens.experiments.study import Study
+from datalens.experiments.turns import seconds_in_turns
 from datalens.reports.grid import Grid
-from datalens.training.algorithm import generator_step
-from datalens.training.session import Session
 
 TEACHERS = (2000, 4000)
 STEPS = 5
@@ -29,18 +27,9 @@ def measure_runtime(data: LabelledImages, cell: Cell | None = None, steps: int =
         steps: timed for each, after one that warms up.
     """
     cell = cell or base_cell("mnist")
-    cells = [with_voting(cell, "num_teachers", count) for count in TEACHERS]
-    sessions = [Session.begin(one.config(), data, None, signal_matters=False) for one in cells]
-    seconds: dict[int, list[float]] = {count: [] for count in TEACHERS}
-    for step in range(steps + 1):
-        for count, session in zip(TEACHERS, sessions, strict=True):
-            started = time.perf_counter()
-            generator_step(session.parts, step)
-            if step > 0:
-                seconds[count].append(time.perf_counter() - started)
-    for session in sessions:
-        session.close()
-    return {"seconds": {str(count): round(median(times), 4) for count, times in seconds.items()}}
+    cells = {str(count): with_voting(cell, "num_teachers", count) for count in TEACHERS}
+    seconds = seconds_in_turns(cells, data, steps)
+    return {"seconds": {count: round(median(times), 4) for count, times in seconds.items()}}
 
 
 def draw_runtime(result: dict[str, Any]) -> Grid:

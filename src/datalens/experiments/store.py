@@ -15,6 +15,8 @@ from datalens.errors import RunError
 from datalens.training.files import append_line
 
 Result = Mapping[str, Any]
+REFUSED = "refused"
+"""The fact of a result without scores: why the product would not train the cell."""
 
 
 class Named(Protocol):
@@ -65,6 +67,10 @@ class ResultsStore:
     def run(self, cell: Named) -> Result | None:
         """The last result of a cell, whole; None where there is none."""
         return self._runs.get(cell.key)
+
+    def refusal(self, cell: Named) -> str | None:
+        """Why the product would not train a cell; None where it did, or was not asked yet."""
+        return None if self._scores.get(cell.key) else self._runs.get(cell.key, {}).get(REFUSED)
 
     def missing(self, cell: Named, names: Iterable[str]) -> list[str]:
         """Which of these scores a cell lacks."""

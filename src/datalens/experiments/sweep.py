@@ -1,15 +1,23 @@
-"""Run the cells that tables still lack: each cell once, the first seed of every row before the second."""
+"""Run the cells that tables still lack: each cell once, the first seed of every row before the second.
+
+A cell whose plan the product refuses is a result too: the reason goes into the store, and it is not tried again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from datalens.errors import DataError
+from datalens.baselines.method import PublicSize
+from datalens.baselines.registry import BaselineConfig
+from datalens.data.images import LabelledImages
+from datalens.errors import BudgetError, ConfigError, DataError
 from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.measure import Workplace, measure
-from datalens.experiments.store import ResultsStore
+from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.table import Row
+from datalens.training.plan import check_plan
+from datalens.training.release import environment
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,11 @@ def work_of(rows: Iterable[Row], store: ResultsStore, *, num_seeds: int | None =
     ]
     for _, cell, scores in sorted(pairs, key=lambda pair: pair[0]):
         wanted.setdefault(cell.key, (cell, {}))[1].update(dict.fromkeys(scores))
-    missing = [Work(cell, tuple(store.missing(cell, scores))) for cell, scores in wanted.values()]
+    missing = [
+        Work(cell, tuple(store.missing(cell, scores)))
+        for cell, scores in wanted.values()
+        if store.refusal(cell) is None
+    ]
     return [work for work in missing if work.scores]
 
 
@@ -62,9 +74,33 @@ def run(
         if cell.data_set in absent:
             continue
         try:
-            place.data_of(cell.data_set)
+            train, _ = place.data_of(cell.data_set, held_out=cell.held_out)
         except DataError as error:
             absent[cell.data_set] = f"{cell.data_set}: no files ({error})"
             continue
+        reason = refusal_of(cell, train) if store.run(cell) is None else None
+        if reason is not None:
+            tell(f"{cell.title}: refused: {reason}")
+            store.add(cell, {}, {REFUSED: reason, "environment": environment("cpu")})
+            continue
         measure(cell, item.scores, store, place, lambda what, cell=cell: tell(f"{cell.title}: {what}"))
     return list(absent.values())
+
+
+def refusal_of(cell: AnyCell, data: LabelledImages) -> str | None:
+    """Why the product refuses to train a cell on these records, in its own words; None where it does not.
+
+    Raises:
+        ConfigError: a setting that does not exist or is out of range: a mistake in a table and no answer.
+    """
+    config = cell.config()
+    try:
+        if isinstance(config, BaselineConfig):
+            config.settings.plan(
+                config.privacy, PublicSize(data.num_records, data.image_shape, data.num_classes)
+            )
+        else:
+            check_plan(config, data.num_records, data.image_shape)
+    except (BudgetError, ConfigError) as error:
+        return str(error)
+    return None

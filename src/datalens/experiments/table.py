@@ -50,6 +50,17 @@ class Row:
     paper: str
     scores: tuple[str, ...]
 
+    @property
+    def cells(self) -> list[AnyCell]:
+        """Its cell with each seed."""
+        return [self.cell.with_seed(seed) for seed in self.seeds]
+
+    def refusal(self, store: ResultsStore) -> str | None:
+        """Why the product would not train it; None where it did, was not asked yet, or has no recipe."""
+        if self.cell.recipe is None:
+            return None
+        return next(filter(None, map(store.refusal, self.cells)), None)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -79,13 +90,20 @@ class Table:
         """The table from the results that are there; other cells say why they are empty."""
         epsilons = ("epsilon", "epsilon, replacing one") if self.both_adjacencies else ("epsilon",)
         header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.paper)
-        return Grid(self.title, header, tuple(self._draw_row(row, store) for row in self.rows), self.notes)
+        rows = tuple(self._draw_row(row, store) for row in self.rows)
+        return Grid(self.title, header, rows, (*self.notes, *self._refusals(store)))
 
     def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
-        if row.cell.recipe is None:
+        is_refused = row.refusal(store) is not None
+        if row.cell.recipe is None or is_refused:
             empty = ("",) * (3 if self.both_adjacencies else 2)
-            return (*row.labels, *("no files" for _ in self.columns), *empty, row.paper)
-        cells = [row.cell.with_seed(seed) for seed in row.seeds]
+            return (
+                *row.labels,
+                *("refused" if is_refused else "no files" for _ in self.columns),
+                *empty,
+                row.paper,
+            )
+        cells = row.cells
         shown = [
             summary(cells, column, store) if column.score in (*row.scores, RUN) else ""
             for column in self.columns
@@ -96,6 +114,15 @@ class Table:
         whole = sum(not store.missing(cell, row.scores) for cell in cells)
         count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
         return (*row.labels, *shown, count, *epsilons, row.paper)
+
+    def _refusals(self, store: ResultsStore) -> list[str]:
+        """A note for each reason that plans were refused for, with the rows that it was given for."""
+        rows: dict[str, list[str]] = {}
+        for row in self.rows:
+            reason = row.refusal(store)
+            if reason is not None:
+                rows.setdefault(reason, []).append(" ".join(row.labels))
+        return [f"Refused, {'; '.join(which)}: {reason}" for reason, which in rows.items()]
 
 
 def summary(cells: list[AnyCell], column: Column, store: ResultsStore) -> str:

@@ -1,4 +1,4 @@
-"""The paper's tables: which cells each needs, and how they are drawn from the results store."""
+"""The paper's tables of accuracy and quality: which cells each needs, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from datalens.experiments import paper, printed
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compared import rows_of_others
+from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
 from datalens.experiments.reasons import table_reasons
 from datalens.experiments.settings import (
@@ -247,6 +248,7 @@ TABLES = {
     "table1": table_1,
     "table2": table_2,
     "table4": table_4,
+    "table5": table_5,
     "table7": table_7,
     "table12": table_12,
     "images": table_images,

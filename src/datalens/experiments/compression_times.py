@@ -1,0 +1,122 @@
+"""Table 6: seconds of a generator step with each compression, in turns in one process, and of Table 5's trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from datalens.data.images import LabelledImages
+from datalens.errors import DataError
+from datalens.experiments import paper
+from datalens.experiments.cells import DATA_SETS, Cell
+from datalens.experiments.compressions import COMPRESSIONS, TOPAGG, Compression, cells_of_equal_steps
+from datalens.experiments.measure import Workplace
+from datalens.experiments.store import ResultsStore
+from datalens.experiments.study import Study, studied
+from datalens.experiments.turns import seconds_in_turns
+from datalens.reports.grid import Grid
+
+STEPS = 5
+HEADER = (
+    "data set",
+    "compression",
+    "s a step",
+    "its ratio",
+    "s a training",
+    "its ratio",
+    "paper, s",
+    "its ratio",
+)
+NOTES = (
+    f"s a step: median (least to largest) of {STEPS} generator steps, the compressions in turns in one process, "
+    "after one step each that is thrown away; seed 0. Ratios are to TopAgg, of steps the median of those in a turn.",
+    "s a training: the cells of table5 with as many steps as TopAgg's, each at its own time: these ratios are no "
+    "better than the machine was quiet. Machine and threads: in the store.",
+    "The paper: seconds an epoch, which is a generator step, of its own networks on a Tesla T4. FetchSGD in its "
+    "sound form is ours; the paper prints nothing for it.",
+)
+
+
+def measure_steps(
+    data: LabelledImages, cells: Mapping[Compression, Cell], steps: int = STEPS
+) -> dict[str, Any]:
+    """Seconds of each step by compression, rounded to a tenth of a millisecond.
+
+    Args:
+        data: the records.
+        cells: what is timed.
+        steps: of each, after one that is thrown away.
+    """
+    seconds = seconds_in_turns({str(one.mechanism): cell for one, cell in cells.items()}, data, steps)
+    return {"seconds": {name: [round(took, 4) for took in times] for name, times in seconds.items()}}
+
+
+def draw_table_6(store: ResultsStore, place: Workplace, out: Path) -> Grid:
+    """The table: run it with nothing beside it."""
+    rows = []
+    for name in paper.TABLE_6:
+        try:
+            steps = _steps(name, store, place)
+        except DataError:
+            steps = {}
+        for one in COMPRESSIONS:
+            printed = one.paper_value(paper.TABLE_6, name)
+            if printed is None and DATA_SETS[name].quick is None:
+                continue
+            rows.append(
+                (
+                    DATA_SETS[name].title,
+                    one.title,
+                    *_shown_steps(steps, one),
+                    *_shown_training(name, one, store),
+                    *_shown_printed(name, printed),
+                )
+            )
+    return Grid("Table 6: running time by compression, epsilon 1", HEADER, tuple(rows), NOTES)
+
+
+def _steps(name: str, store: ResultsStore, place: Workplace) -> dict[str, list[float]]:
+    """Seconds of steps by mechanism, from the store or measured now; empty where there is no recipe.
+
+    Raises:
+        DataError: the data set's files are not here.
+    """
+    if DATA_SETS[name].quick is None:
+        return {}
+    study = Study("table6", (("data_set", name), ("steps", STEPS)))
+    found = studied(study, store, lambda: measure_steps(place.data_of(name)[0], cells_of_equal_steps(name)))
+    return found["seconds"]
+
+
+def _shown_steps(steps: dict[str, list[float]], one: Compression) -> tuple[str, str]:
+    if not steps:
+        return "no files", ""
+    times, reference = steps[str(one.mechanism)], steps[str(TOPAGG.mechanism)]
+    ratio = median(took / other for took, other in zip(times, reference, strict=True))
+    return f"{median(times):.2f} ({min(times):.2f} to {max(times):.2f})", f"{ratio:.2f}"
+
+
+def _shown_training(name: str, one: Compression, store: ResultsStore) -> tuple[str, str]:
+    """Seconds of the whole training, and over those of TopAgg's."""
+    if DATA_SETS[name].quick is None:
+        return "no files", ""
+    cells = cells_of_equal_steps(name)
+    if store.refusal(cells[one]) is not None:
+        return "refused", ""
+    took, reference = (_seconds(store, cells[which]) for which in (one, TOPAGG))
+    if took is None:
+        return "not run", ""
+    return f"{took:.0f}", "" if reference is None else f"{took / reference:.2f}"
+
+
+def _seconds(store: ResultsStore, cell: Cell) -> float | None:
+    run = store.run(cell)
+    return None if run is None else run.get("training_seconds")
+
+
+def _shown_printed(name: str, printed: float | None) -> tuple[str, str]:
+    if printed is None:
+        return "", ""
+    return f"{printed:.0f}", f"{printed / paper.TABLE_6[name]['TopAgg']:.2f}"
