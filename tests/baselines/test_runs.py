@@ -35,6 +35,24 @@ SMALL: dict[str, dict[str, Any]] = {
         "generator": NETWORK,
     },
     "g-pate": {"num_teachers": 20, "num_steps": 4, "batch_size": 4, "num_projected": 3, "generator": NETWORK},
+    "dp-gan": {
+        "num_steps": 4,
+        "critic_steps": 2,
+        "batch_size": 40,
+        "generated_batch": 8,
+        "images_per_class": 2,
+        "critic_channels": 2,
+        **NETWORK,
+    },
+    "gs-wgan": {
+        "num_steps": 4,
+        "batch_size": 4,
+        "num_critics": 5,
+        "critic_steps": 1,
+        "records_per_step": 4,
+        "critic_channels": 2,
+        **NETWORK,
+    },
 }
 PRIVATE = [name for name in METHODS if name != "dc-gan"]
 
