@@ -192,7 +192,12 @@ def _neighbours(adjacency: str, header: Mapping[str, Any]) -> str:
 
 
 def _exchanged(
-    header: Mapping[str, Any], delta: float, accountant: str, promised: float, plan: list[Json], events: list[Json]
+    header: Mapping[str, Any],
+    delta: float,
+    accountant: str,
+    promised: float,
+    plan: list[Json],
+    events: list[Json],
 ) -> Json:
     """One record for another: as TopAgg, or as the header plans it, or by two moves where steps are sampled."""
     if _is_sampled([*plan, *events]):

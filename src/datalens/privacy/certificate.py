@@ -211,7 +211,10 @@ def _terms(event: Event) -> dict[str, float]:
     if isinstance(event, GaussianEvent):
         return {"sensitivity": event.sensitivity, "noise_stddev": event.noise_stddev}
     if isinstance(event, PoissonGaussianEvent):
-        return {"sampling_probability": event.sampling_probability, "noise_multiplier": event.noise_multiplier}
+        return {
+            "sampling_probability": event.sampling_probability,
+            "noise_multiplier": event.noise_multiplier,
+        }
     raise LedgerError("a tuning names no tries of its own: its header is damaged; restore the ledger")
 
 
