@@ -1,4 +1,4 @@
-"""The cost of Poisson-sampled Gaussian steps a second way, for verification: integrals in place of the account's series.
+"""What Poisson-sampled Gaussian steps cost, a second way, for verification: integrals in place of series.
 
 The Rényi divergence of order a of one step, sampled with probability q and of noise multiplier s, is
 

@@ -26,7 +26,6 @@ from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.pricing import NoiseOnPaper, drawable, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
 from datalens.baselines.state import pack, unpack
-from datalens.errors import ConfigError
 from datalens.mechanisms.critic_round import CriticRound
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.models.discriminators import ConditionalDiscriminator

@@ -95,8 +95,8 @@ def drawable(privacy: Privacy, stddev: float) -> float:
     """
     if privacy.noise is NoiseKind.ROUNDED and not MIN_STDDEV <= stddev <= MAX_STDDEV:
         raise ConfigError(
-            f"noise of {stddev:g} whole units: {NoiseKind.ROUNDED} goes from {MIN_STDDEV} to {MAX_STDDEV:.0f}; choose "
-            "a noise_multiplier in between"
+            f"noise of {stddev:g} whole units: {NoiseKind.ROUNDED} goes from {MIN_STDDEV} to {MAX_STDDEV:.0f}; "
+            "choose a noise_multiplier in between"
         )
     return stddev
 

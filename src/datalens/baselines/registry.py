@@ -80,8 +80,8 @@ def check_form(config: BaselineConfig) -> None:
     if config.privacy.as_published and not config.settings.has_published_form:
         known = ", ".join(name for name, settings in METHODS.items() if settings.has_published_form)
         raise ConfigError(
-            f"--as-published (privacy.as_published) with method {config.method}: is for {known}, whose published form "
-            "has no guarantee; leave it out"
+            f"--as-published (privacy.as_published) with method {config.method}: is for {known}, whose published "
+            "form has no guarantee; leave it out"
         )
 
 

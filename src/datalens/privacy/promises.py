@@ -55,12 +55,12 @@ METHOD_TEXT = {
         "taught the generator."
     ),
     "dp-gan": (
-        "By DP-GAN: a critic learned by steps of DP-SGD, each from the noisy sum of the clipped gradients of a random "
-        "lot of records, and the generator learned from the critic alone."
+        "By DP-GAN: a critic learned by steps of DP-SGD, each from the noisy sum of the clipped gradients of a "
+        "random lot of records, and the generator learned from the critic alone."
     ),
     "gs-wgan": (
-        "By GS-WGAN: critics, each with its own part of the records, were asked in public turn where generated images "
-        "should move; their noisy answers taught the generator."
+        "By GS-WGAN: critics, each with its own part of the records, were asked in public turn where generated "
+        "images should move; their noisy answers taught the generator."
     ),
     "dc-gan": (
         "By DC-GAN, from the records themselves: nothing hides what one record did, and there is no guarantee."
