@@ -271,10 +271,15 @@ def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) ->
 @pytest.mark.parametrize("method", PRIVATE)
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("charge", "is charged"), ("step", "once too often in step 0"), ("noise", "a plan of epsilon")],
+    [
+        ("charge", "is charged"),
+        ("step", "once too often in step 0"),
+        ("noise", "a plan of epsilon"),
+        ("much noise", "where the noise follows from 2"),
+    ],
 )
 def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words: str) -> None:
-    """Lines that charge less than a release costs, a step released twice, and noise that is too small throughout."""
+    """Lines that charge less than a release costs, a step released twice, and noise that is too small or too large."""
     trained(method, tmp_path / "run")
     path = release_of(tmp_path / "run") / "ledger.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -292,7 +297,7 @@ def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words
         events = [release["event"] for release in header["mechanism"]["releases"]]
         events += [*header["planned_events"], *header["replace_one_events"]]
         for event in [*events, *(line["body"]["event"] for line in lines[1:])]:
-            quieter(event)
+            change_noise(event, 0.25 if part == "noise" else 4.0)
     path.write_text(chained(lines))
     heads_file().unlink()
     assert any(words in difference for difference in verify_run(tmp_path / "run").differences)
@@ -452,10 +457,10 @@ def moved_by(event: dict[str, Any]) -> str:
     return "sampling_probability" if "sampling_probability" in event else "sensitivity"
 
 
-def quieter(event: dict[str, Any]) -> None:
-    """A quarter of the noise, with the slack that belongs to it."""
+def change_noise(event: dict[str, Any], factor: float) -> None:
+    """More or less noise, with the slack that belongs to it."""
     name = "noise_multiplier" if "noise_multiplier" in event else "noise_stddev"
-    event[name] /= 4
+    event[name] *= factor
     units = DP_GAN_UNITS if name == "noise_multiplier" else 1
     slack = build_table(units * event[name]).slack
     event["slack"] = {"eta": slack.eta, "tau": slack.tau}

@@ -1,14 +1,13 @@
 """What ``datalens verify`` asks of a baseline's run: every release is one that its settings give, and was paid for.
 
-Sensitivities and numbers of releases are worked out again from the settings in ``config.json``, by formulas of this
-file alone.
+Sensitivities and numbers of releases are worked out again from the settings in ``config.json``, by formulas of
+``second_releases`` alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +15,15 @@ from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_certificate import class_list_again
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.audit.second_noise import same_slack, slack_again
-from datalens.audit.second_sampling import SAMPLED
+from datalens.audit.second_releases import KINDS, LEAST_NOISE, PUBLISHED, Kinds
+from datalens.audit.second_sampling import SAMPLED, most_of
 from datalens.audit.second_settings import SECURE_NOISE, is_charge
 from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Releases of one kind, as settings give them.
-
-    Attributes:
-        sensitivity: what one person moves, all records of that person together.
-        coordinates: of one release.
-        count: in a whole training.
-        each: in a step.
-        exchanged: the sensitivity where records are replaced over that where they are added.
-        sampled: with which probability a person is in a release; None where nothing is sampled.
-    """
-
-    sensitivity: float
-    coordinates: int
-    count: int
-    each: int = 1
-    exchanged: float = 1.0
-    sampled: float | None = None
-
-    def charge(self, planned: Json) -> tuple[float, float, int]:
-        """The three numbers that an event must say, with the noise that was planned."""
-        if self.sampled is None:
-            return self.sensitivity, planned["noise_stddev"], self.coordinates
-        return self.sampled, planned["noise_multiplier"], self.coordinates
-
-
-Kinds = dict[str, Kind]
+_USED = 0.95
+"""Part of the epsilon asked for that the least noise costs at least: noise is rounded up to four digits."""
 
 
 def is_baseline(entries: Sequence[Entry]) -> bool:
@@ -66,79 +38,6 @@ def baseline_checks(entries: Sequence[Entry], config: Json, release: Path) -> li
         lambda: _check_plan(entries[0].body, config),
         lambda: _check_releases(entries, config),
     ]
-
-
-def _merf(settings: Json, config: Json, group: int) -> Kinds:
-    """One sum of joint features."""
-    features = settings["num_features"]
-    length = group * _units(features)
-    return {"mean embedding": Kind(length, features * len(config["classes"]), 1, exchanged=2.0)}
-
-
-def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:
-    """A count of yes an image, which a teacher moves by one."""
-    batch, each = settings["batch_size"], settings["student_steps"]
-    return {"votes": Kind(group * math.sqrt(batch), batch, settings["num_steps"] * each, each)}
-
-
-def _g_pate(settings: Json, config: Json, group: int) -> Kinds:
-    """A fullest count a question, and a histogram a question."""
-    asked, steps = settings["batch_size"] * settings["num_projected"], settings["num_steps"]
-    return {
-        "checks": Kind(group * math.sqrt(asked), asked, steps),
-        "answers": Kind(group * math.sqrt(2 * asked), asked * settings["num_bins"], steps),
-    }
-
-
-def _dp_gan(settings: Json, config: Json, group: int) -> Kinds:
-    """A sum of gradients of a critic's step, over a lot that each record is in with a public probability.
-
-    The critic: 5x5 convolutions of the image and a plane a class, each halving the map, at least two and until it is
-    8 wide or less or of odd width, channels doubling; then one number from the last map.
-    """
-    channels, side, _ = config["image_shape"]
-    width, dim, halved = channels + len(config["classes"]), 0, 0
-    while halved < 2 or (side > 8 and side % 2 == 0):
-        wider = settings["critic_channels"] * 2**halved
-        dim += (25 * width + 1) * wider
-        width, side, halved = wider, side // 2, halved + 1
-    dim += width * side**2 + 1
-    each, rate = settings["critic_steps"], settings["batch_size"] / config["num_records"]
-    of_group = 1.0 if rate == 1 else -math.expm1(group * math.log1p(-rate))
-    return {
-        "critic gradient": Kind(
-            group * _units(dim), dim, settings["num_steps"] * each, each, sampled=of_group
-        )
-    }
-
-
-def _gs_wgan(settings: Json, config: Json, group: int) -> Kinds:
-    """A round: an image's gradient an image of a batch, of every critic; a person's records change that many critics.
-
-    As published it has no account, so nothing is planned and nothing charged.
-    """
-    if config["config"]["privacy"]["as_published"]:
-        return {}
-    batch, dim = settings["batch_size"], math.prod(config["image_shape"])
-    moved = 2 * _units(dim) * math.sqrt(batch * group)
-    return {"critics' gradients": Kind(moved, settings["num_critics"] * batch * dim, settings["num_steps"])}
-
-
-def _units(dim: int) -> float:
-    """Length of a vector on the grid of whole numbers: a power of two near 4 sqrt(dim)."""
-    return float(max(512, 2 ** math.ceil(math.log2(4 * math.sqrt(dim)))))
-
-
-KINDS: dict[str, Callable[[Json, Json, int], Kinds]] = {
-    "dc-gan": lambda settings, config, group: {},
-    "dp-merf": _merf,
-    "pate-gan": _pate_gan,
-    "g-pate": _g_pate,
-    "dp-gan": _dp_gan,
-    "gs-wgan": _gs_wgan,
-}
-PUBLISHED = ("gs-wgan",)
-"""Methods that have a published form without a guarantee."""
 
 
 def _kinds(config: Json) -> Kinds:
@@ -184,6 +83,8 @@ def _check_plan(header: Json, config: Json) -> None:
         raise Difference(f"{LEDGER}: plans {sorted(planned)}, the settings give {sorted(kinds)}")
     for what, kind in kinds.items():
         _require_event(planned[what]["event"], what, kinds, mechanism)
+        if kind.noise is not None and not math.isclose(kind.stddev(planned[what]["event"]), kind.noise):
+            raise Difference(f"{LEDGER}: plans {what} with another noise than the {kind.noise:g} asked for")
         if planned[what]["count"] != kind.count:
             raise Difference(
                 f"{LEDGER}: plans {planned[what]['count']!r:.20} {what}, the settings give {kind.count}"
@@ -207,6 +108,12 @@ def _check_plan(header: Json, config: Json) -> None:
         cost = epsilon_again(whole, said["delta"], said["accountant"])
         if not cost <= said["epsilon"] * (1 + TOLERANCE) <= privacy["epsilon"] * (1 + TOLERANCE) ** 2:
             raise Difference(f"{LEDGER}: a plan of epsilon {cost:g} with {said['epsilon']!r:.40} authorised")
+        follows = all(kind.noise is None for kind in kinds.values())
+        noise = min(kinds[what].stddev(release["event"]) for what, release in planned.items())
+        if follows and noise > LEAST_NOISE and most_of(cost) < _USED * privacy["epsilon"]:
+            raise Difference(
+                f"{LEDGER}: a plan of epsilon {cost:g}, where the noise follows from {privacy['epsilon']:g}"
+            )
 
 
 def _check_releases(entries: Sequence[Entry], config: Json) -> None:
@@ -253,11 +160,10 @@ def _is_planned(event: Json, what: str, kinds: Kinds, mechanism: Json) -> bool:
             event, charge
         )
     said = event["sampling_probability"], event["noise_multiplier"], event["coordinates"]
-    stddev = event["noise_multiplier"] * kind.sensitivity
     return (
         (event["type"], event["noise"], event["count"]) == (SAMPLED, noise, 1)
         and all(math.isclose(mine, theirs, rel_tol=1e-11) for mine, theirs in zip(charge, said, strict=True))
-        and any(same_slack(event["slack"], slack) for slack in slack_again(noise, stddev))
+        and any(same_slack(event["slack"], slack) for slack in slack_again(noise, kind.stddev(event)))
     )
 
 

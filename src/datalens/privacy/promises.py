@@ -107,7 +107,9 @@ FLOATING_POINT = (
 )
 
 NO_NOISE = "no noise was added, so there is no guarantee at all"
-AS_PUBLISHED = "the mechanism was run as published, where its paper's account does not hold, so there is no guarantee at all"
+AS_PUBLISHED = (
+    "it was run as published, where the paper's account does not hold, so there is no guarantee at all"
+)
 INSECURE_SEED = (
     "noise and secrets come from an insecure seed, so that whoever knows the seed can take the noise off"
 )
