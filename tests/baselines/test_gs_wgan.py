@@ -164,12 +164,16 @@ def test_a_critic_answers_once_a_round_and_never_without_a_charge() -> None:
         paid.release(2, torch.zeros(5, 64))
 
 
-def test_the_published_form_is_refused_where_a_guarantee_is_asked_for() -> None:
-    with pytest.raises(ConfigError, match=r"published GS-WGAN has no guarantee.*say so with --noise none"):
-        method(as_published=True)
-    published = method(OPEN, as_published=True)
+PUBLISHED = Privacy(insecure_seed=3, as_published=True)
+
+
+def test_the_published_form_promises_nothing_whatever_its_noise() -> None:
+    published = method(PUBLISHED)
     assert published.planned() == () and not published.privacy.is_private
     assert published.noise_stddev == PUBLISHED_NOISE * published.grid.units
+    assert method(PUBLISHED, noise_multiplier=2.0).noise_stddev == 2 * published.grid.units
+    with pytest.raises(ConfigError, match="choose a noise_multiplier in between"):
+        method(PUBLISHED, noise_multiplier=1e-5)
 
 
 def watched(learner: GSWganLearner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -188,7 +192,7 @@ def watched(learner: GSWganLearner, monkeypatch: pytest.MonkeyPatch) -> list[int
 def test_the_published_form_draws_critics_in_secret_and_charges_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    learner, context = begin(privacy=OPEN, as_published=True)
+    learner, context = begin(privacy=PUBLISHED)
     asked = watched(learner, monkeypatch)
     learner.step(0)
     learner.step(1)

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from baseline_scene import shapes
+from baseline_scene import shapes, size_of
 
 from datalens import DataLens, load_run
 from datalens.audit.verify import verify_run
 from datalens.baselines.model import Baseline
 from datalens.baselines.registry import METHODS, BaselineConfig, baseline, parse_baseline
 from datalens.baselines.run import BaselineRun
+from datalens.cli.fitness import unfit_line
 from datalens.errors import BudgetError, ConfigError, RunError
+from datalens.noise.table import build_table
+from datalens.privacy import promises
 from datalens.privacy.dataset_budget import create_dataset_budget
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.wording import rounded_up
@@ -35,7 +38,26 @@ SMALL: dict[str, dict[str, Any]] = {
         "generator": NETWORK,
     },
     "g-pate": {"num_teachers": 20, "num_steps": 4, "batch_size": 4, "num_projected": 3, "generator": NETWORK},
+    "dp-gan": {
+        "num_steps": 4,
+        "critic_steps": 2,
+        "batch_size": 40,
+        "generated_batch": 8,
+        "images_per_class": 2,
+        "critic_channels": 2,
+        **NETWORK,
+    },
+    "gs-wgan": {
+        "num_steps": 4,
+        "batch_size": 4,
+        "num_critics": 5,
+        "critic_steps": 1,
+        "records_per_step": 4,
+        "critic_channels": 2,
+        **NETWORK,
+    },
 }
+DP_GAN_UNITS = 512
 PRIVATE = [name for name in METHODS if name != "dc-gan"]
 
 
@@ -232,9 +254,11 @@ def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) ->
     header = lines[0]["body"]
     release = header["mechanism"]["releases"][0]
     if part == "sensitivity":
-        release["event"]["sensitivity"] /= 2
+        release["event"][moved_by(release["event"])] /= 2
     elif part == "count":
         release["count"] += 1
+    elif part == "replace" and method == "dp-gan":
+        header["replace_one_events"] = [{**release["event"], "count": release["count"]}]
     elif part == "replace":
         header["replace_one_events"][0]["sensitivity"] /= 2
     else:
@@ -247,16 +271,22 @@ def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) ->
 @pytest.mark.parametrize("method", PRIVATE)
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("charge", "is charged"), ("step", "once too often in step 0"), ("noise", "a plan of epsilon")],
+    [
+        ("charge", "is charged"),
+        ("step", "once too often in step 0"),
+        ("noise", "a plan of epsilon"),
+        ("much noise", "where the noise follows from 2"),
+    ],
 )
 def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words: str) -> None:
-    """Lines that charge less than a release costs, a step released twice, and noise that is too small throughout."""
+    """Lines that charge less than a release costs, a step released twice, and noise that is too small or too large."""
     trained(method, tmp_path / "run")
     path = release_of(tmp_path / "run") / "ledger.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     releases = [line for line in lines if line["kind"] == "release"]
     if part == "charge":
-        releases[-1]["body"]["event"]["sensitivity"] /= 2
+        event = releases[-1]["body"]["event"]
+        event[moved_by(event)] /= 2
     elif part == "step":
         releases[-1]["body"]["note"] |= {"step": 0}
         lines += [json.loads(json.dumps(releases[-1])) | {"index": len(lines)}] * (len(releases) == 1)
@@ -265,13 +295,145 @@ def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words
     else:
         header = lines[0]["body"]
         events = [release["event"] for release in header["mechanism"]["releases"]]
-        for event in [*events, *header["planned_events"], *header["replace_one_events"]]:
-            event["noise_stddev"] /= 4
-        for line in lines[1:]:
-            line["body"]["event"]["noise_stddev"] /= 4
+        events += [*header["planned_events"], *header["replace_one_events"]]
+        for event in [*events, *(line["body"]["event"] for line in lines[1:])]:
+            change_noise(event, 0.25 if part == "noise" else 4.0)
     path.write_text(chained(lines))
     heads_file().unlink()
     assert any(words in difference for difference in verify_run(tmp_path / "run").differences)
+
+
+@pytest.mark.parametrize("name", ["sampling_probability", "noise_multiplier", "count"])
+@pytest.mark.parametrize("place", ["certificate.json", "ledger.jsonl"])
+def test_changed_terms_of_sampled_steps_are_found(tmp_path: Path, place: str, name: str) -> None:
+    """A little more of either, everywhere in the ledger or in the certificate alone."""
+    trained("dp-gan", tmp_path / "run")
+    path = release_of(tmp_path / "run") / place
+    if place == "certificate.json":
+        certificate = json.loads(path.read_text())
+        (release,) = certificate["noise"]["releases"]
+        assert set(release) == {"what", "sampling_probability", "noise_multiplier", "count"}
+        release[name] = release[name] * 1.01 if name != "count" else release[name] + 1
+        path.write_text(json.dumps(certificate))
+        assert any(name in line for line in verify_run(tmp_path / "run").differences)
+        return
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    header = lines[0]["body"]
+    events = [release["event"] for release in header["mechanism"]["releases"]] + header["planned_events"]
+    for event in [*events, *(line["body"]["event"] for line in lines[1:])]:
+        event[name] = event[name] * 0.99 if name != "count" else event[name] + 1
+    path.write_text(chained(lines))
+    heads_file().unlink()
+    assert verify_run(tmp_path / "run").differences[0].startswith("ledger.jsonl")
+
+
+def test_an_epsilon_of_sampled_steps_that_is_said_too_small_is_found(tmp_path: Path) -> None:
+    """An account may find a little more than the least; nothing below the least passes, and nothing far above."""
+    trained("dp-gan", tmp_path / "run")
+    path = release_of(tmp_path / "run") / "certificate.json"
+    whole = json.loads(path.read_text())
+    for factor in (1 - 1e-4, 1.5):
+        for where in (("spent",), ("guarantee", "replace_one")):
+            certificate = json.loads(json.dumps(whole))
+            part = certificate
+            for key in where:
+                part = part[key]
+            part["epsilon"] *= factor
+            path.write_text(json.dumps(certificate))
+            assert any("epsilon is" in line for line in verify_run(tmp_path / "run").differences)
+
+
+@pytest.mark.parametrize("method", ["dp-gan", "gs-wgan"])
+def test_steps_of_critics_that_a_crash_cut_off_are_charged_and_not_taken_again(
+    tmp_path: Path, method: str
+) -> None:
+    """The process dies in the midst of a ledger line; what was charged since the checkpoint is lost."""
+    root = tmp_path / "run"
+    run = BaselineRun.begin(small(method), shapes(), root)
+    run.run(stop=lambda: run.steps_done == 2)
+    run.learner.step(2)
+    run.close()
+    path = release_of(root) / "ledger.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    again = Baseline.resume(root, shapes())
+    lines = again.ledger.lines
+    (recovered,) = (line for line in lines if line.kind == "recovered")
+    charged = [line.body["note"]["step"] for line in lines if line.kind == "release"]
+    assert recovered.body["events"] and charged == sorted(charged) and charged[-1] == 3
+    assert len(again.ledger.events()) <= sum(p.count for p in planned_of(method))
+    assert verify_run(root).differences == []
+    forged = [json.loads(line.encode()) for line in lines]
+    for line in forged:
+        if line["kind"] == "recovered":
+            event = line["body"]["events"][0]
+            event[moved_by(event)] /= 2
+    content = path.read_bytes().splitlines(keepends=True)
+    (cut,) = (line for line in content if line.endswith(b"#cut-off\n"))
+    text = chained(forged).encode().splitlines(keepends=True)
+    text.insert(content.index(cut), cut)
+    path.write_bytes(b"".join(text))
+    heads_file().unlink()
+    assert any("less than the costliest" in line for line in verify_run(root).differences)
+
+
+def planned_of(method: str) -> tuple[Any, ...]:
+    config = small(method)
+    return config.settings.plan(config.privacy, size_of(shapes())).planned()
+
+
+@pytest.mark.parametrize("method", ["dp-gan", "gs-wgan"])
+def test_without_noise_the_certificate_promises_nothing(tmp_path: Path, method: str) -> None:
+    model = trained(method, tmp_path / "run", noise="none")
+    certificate = json.loads((release_of(tmp_path / "run") / "certificate.json").read_text())
+    assert certificate["guarantee"]["epsilon"] is None and model.epsilon(1e-3) == float("inf")
+    assert certificate["guarantee"]["replace_one"]["epsilon"] is None
+    assert verify_run(tmp_path / "run").differences == []
+
+
+def test_lots_of_records_of_one_person_are_verified_too(tmp_path: Path) -> None:
+    trained("dp-gan", tmp_path / "run", group_size=3, epsilon=9.0, accountant="rdp-classic")
+    certificate = json.loads((release_of(tmp_path / "run") / "certificate.json").read_text())
+    (release,) = certificate["noise"]["releases"]
+    assert release["sampling_probability"] == pytest.approx(1 - 0.9**3)
+    assert verify_run(tmp_path / "run").differences == []
+
+
+def test_gs_wgan_as_published_says_everywhere_that_there_is_no_guarantee(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    model = trained("gs-wgan", root, as_published=True, insecure_seed=None)
+    release = release_of(root)
+    certificate = json.loads((release / "certificate.json").read_text())
+    assert release.name == promises.UNFIT_RELEASE_FOLDER
+    assert certificate["not_fit_because"] == [promises.AS_PUBLISHED]
+    assert certificate["guarantee"]["epsilon"] is None and model.epsilon(1e-3) == float("inf")
+    assert (release / "README.md").read_text().count("no guarantee") >= 2
+    assert (unfit_line(model.config) or "").startswith("NO GUARANTEE: gs-wgan as published")
+    assert verify_run(root).differences == []
+    with pytest.raises(BudgetError, match="cannot pay for gs-wgan"):
+        create_dataset_budget(tmp_path / "b.jsonl", "shapes", epsilon=1.0, delta=1e-3)
+        Baseline(model.config).fit(shapes(), out=tmp_path / "other", budget_file=tmp_path / "b.jsonl")
+    config = json.loads((release / "config.json").read_text())
+    config["config"]["privacy"]["as_published"] = False
+    (release / "config.json").write_text(json.dumps(config))
+    assert len(verify_run(root).differences) > 2
+
+
+def test_as_published_is_for_methods_that_have_such_a_form(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="with method dp-gan: is for gs-wgan, whose published form"):
+        baseline("dp-gan", as_published=True)
+    config = small("pate-gan")
+    config = config.model_copy(update={"privacy": config.privacy.model_copy(update={"as_published": True})})
+    with pytest.raises(ConfigError, match="with method pate-gan: is for gs-wgan"):
+        Baseline(config).fit(shapes(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_page_says_how_likely_a_person_is_in_a_lot(tmp_path: Path) -> None:
+    trained("dp-gan", tmp_path / "run")
+    page = (release_of(tmp_path / "run") / "README.md").read_text()
+    assert "critic gradient: 8 times with random noise" in page
+    assert "each from a lot that a person is in with probability 0.1" in page
+    assert promises.REPLACE_ONE_BY_TWO_TEXT in page
 
 
 def test_the_page_for_people_says_what_replacing_a_record_costs(tmp_path: Path) -> None:
@@ -288,6 +450,20 @@ def test_settings_of_one_method_under_the_name_of_another_are_refused(tmp_path: 
     path.write_text(json.dumps(json.loads(path.read_text()) | {"method": "g-pate"}))
     with pytest.raises(RunError, match="is not a run's settings"):
         load_run(tmp_path / "run")
+
+
+def moved_by(event: dict[str, Any]) -> str:
+    """The name of what says how much one person moves."""
+    return "sampling_probability" if "sampling_probability" in event else "sensitivity"
+
+
+def change_noise(event: dict[str, Any], factor: float) -> None:
+    """More or less noise, with the slack that belongs to it."""
+    name = "noise_multiplier" if "noise_multiplier" in event else "noise_stddev"
+    event[name] *= factor
+    units = DP_GAN_UNITS if name == "noise_multiplier" else 1
+    slack = build_table(units * event[name]).slack
+    event["slack"] = {"eta": slack.eta, "tau": slack.tau}
 
 
 def chained(lines: list[dict[str, Any]]) -> str:

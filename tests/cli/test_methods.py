@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,8 @@ def test_a_baseline_is_trained_sampled_scored_and_verified(
         (["--method", "dp-merf", "--recipe", "quick"], "--recipe quick: is for the method datalens"),
         (["--method", "dc-gan"], "'dc-gan' has no privacy: say so with --noise none"),
         (["--method", "dp-merf", "--epsilon", "0"], "epsilon = 0"),
+        (["--method", "dp-merf", "--as-published"], "with method dp-merf: is for gs-wgan"),
+        (["--method", "dp-gan", "--noise", "discrete"], "no proved cost in Poisson-sampled steps"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(
@@ -71,6 +74,47 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     said = capsys.readouterr().err
     assert line in said and said.strip().count("\n") == 0
     assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_extra_is_named_with_how_to_install_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opacus.grad_sample", None)
+    assert main(["train", "shapes", "--method", "dp-gan", "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "run: pip install 'datalens-dp[dpsgd]'" in said and said.strip().count("\n") == 0
+    assert not (tmp_path / "run").exists()
+
+
+GENERATOR = "latent_dim = 4\nhidden_units = 16\nchannels = 4\ncritic_channels = 2\n"
+CRITICS = {
+    "dp-gan": "num_steps = 3\ncritic_steps = 2\nbatch_size = 100\ngenerated_batch = 8\nimages_per_class = 2\n",
+    "gs-wgan": "num_steps = 2\nbatch_size = 4\nnum_critics = 5\ncritic_steps = 1\nrecords_per_step = 4\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "flags", "last"),
+    [
+        ("dp-gan", [], "next: datalens sample"),
+        ("gs-wgan", [], "next: datalens sample"),
+        ("gs-wgan", ["--as-published"], "NO GUARANTEE: gs-wgan as published"),
+    ],
+)
+def test_methods_with_critics_are_trained_sampled_and_verified(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], method: str, flags: list[str], last: str
+) -> None:
+    (tmp_path / "small.toml").write_text("[settings]\n" + CRITICS[method] + GENERATOR)
+    run, settings = str(tmp_path / "run"), str(tmp_path / "small.toml")
+    words = ["--method", method, "--epsilon", "2", "--delta", "1e-4", *flags]
+    assert main(["train", "shapes", *words, "--config", settings, "--out", run]) == 0
+    said = capfd.readouterr()
+    assert last in (said.out + said.err).strip().splitlines()[-1]
+    assert "warning" not in said.err.lower()
+    assert main(["verify", run]) == 0
+    assert ("NO GUARANTEE" in capfd.readouterr().out) == bool(flags)
+    assert main(["sample", run, "-n", "4", "--out", str(tmp_path / "s.npz")]) == 0
+    assert (tmp_path / ("s-NOT-FOR-PUBLICATION.npz" if flags else "s.npz")).is_file()
 
 
 def test_a_settings_file_of_another_method_is_refused(

@@ -1,27 +1,29 @@
 """What ``datalens verify`` asks of a baseline's run: every release is one that its settings give, and was paid for.
 
-Sensitivities and numbers of releases are worked out again from the settings in ``config.json``, by formulas of this
-file alone.
+Sensitivities and numbers of releases are worked out again from the settings in ``config.json``, by formulas of
+``second_releases`` alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_certificate import class_list_again
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
+from datalens.audit.second_noise import same_slack, slack_again
+from datalens.audit.second_releases import KINDS, LEAST_NOISE, PUBLISHED, Kinds
+from datalens.audit.second_sampling import SAMPLED, most_of
 from datalens.audit.second_settings import SECURE_NOISE, is_charge
 from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
 Json = Mapping[str, Any]
-Kind = tuple[float, int, int, int, float]
-"""Sensitivity for one record, coordinates, how many in a whole training, how many a step, and the sensitivity where
-a record is replaced over that where it is added."""
+_USED = 0.95
+"""Part of the epsilon asked for that the least noise costs at least: noise is rounded up to four digits."""
 
 
 def is_baseline(entries: Sequence[Entry]) -> bool:
@@ -38,39 +40,9 @@ def baseline_checks(entries: Sequence[Entry], config: Json, release: Path) -> li
     ]
 
 
-def _merf(settings: Json, size: Json) -> dict[str, Kind]:
-    """One sum of joint features, each as long as a power of two near 4 sqrt(F)."""
-    features = settings["num_features"]
-    units = float(max(512, 2 ** math.ceil(math.log2(4 * math.sqrt(features)))))
-    return {"mean embedding": (units, features * len(size["classes"]), 1, 1, 2.0)}
-
-
-def _pate_gan(settings: Json, size: Json) -> dict[str, Kind]:
-    """A count of yes an image, which a teacher moves by one."""
-    batch, each = settings["batch_size"], settings["student_steps"]
-    return {"votes": (math.sqrt(batch), batch, settings["num_steps"] * each, each, 1.0)}
-
-
-def _g_pate(settings: Json, size: Json) -> dict[str, Kind]:
-    """A fullest count a question, and a histogram a question."""
-    asked, steps = settings["batch_size"] * settings["num_projected"], settings["num_steps"]
-    return {
-        "checks": (math.sqrt(asked), asked, steps, 1, 1.0),
-        "answers": (math.sqrt(2 * asked), asked * settings["num_bins"], steps, 1, 1.0),
-    }
-
-
-KINDS: dict[str, Callable[[Json, Json], dict[str, Kind]]] = {
-    "dc-gan": lambda settings, size: {},
-    "dp-merf": _merf,
-    "pate-gan": _pate_gan,
-    "g-pate": _g_pate,
-}
-
-
-def _kinds(config: Json) -> dict[str, Kind]:
+def _kinds(config: Json) -> Kinds:
     said = config["config"]
-    return KINDS[said["method"]](said["settings"], config)
+    return KINDS[said["method"]](said["settings"], config, said["privacy"]["group_size"])
 
 
 def _check_claims(header: Json, config: Json, release: Path) -> None:
@@ -94,6 +66,8 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         for value in expected:
             if said != value:
                 raise Difference(f"{LEDGER} says {name} {said!r:.40}, {CONFIG} gives {value!r:.40}")
+    if privacy["as_published"] and config["method"] not in PUBLISHED:
+        raise Difference(f"{CONFIG}: as_published with {config['method']!r:.40}, which has no published form")
     if fit and class_list_again(config, privacy) == promises.CLASSES_FOUND:
         raise Difference(
             f"{CONFIG}: the class list was {promises.CLASSES_FOUND}, in a run that says it is fit to publish"
@@ -107,17 +81,20 @@ def _check_plan(header: Json, config: Json) -> None:
     planned = {release["what"]: release for release in mechanism["releases"]}
     if planned.keys() != kinds.keys() or len(planned) != len(mechanism["releases"]):
         raise Difference(f"{LEDGER}: plans {sorted(planned)}, the settings give {sorted(kinds)}")
-    for what, (_, _, count, _, _) in kinds.items():
+    for what, kind in kinds.items():
         _require_event(planned[what]["event"], what, kinds, mechanism)
-        if planned[what]["count"] != count:
+        if kind.noise is not None and not math.isclose(kind.stddev(planned[what]["event"]), kind.noise):
+            raise Difference(f"{LEDGER}: plans {what} with another noise than the {kind.noise:g} asked for")
+        if planned[what]["count"] != kind.count:
             raise Difference(
-                f"{LEDGER}: plans {planned[what]['count']!r:.20} {what}, the settings give {count}"
+                f"{LEDGER}: plans {planned[what]['count']!r:.20} {what}, the settings give {kind.count}"
             )
     whole = [{**release["event"], "count": release["count"]} for release in mechanism["releases"]]
     exchanged = [
-        {**event, "sensitivity": event["sensitivity"] * kinds[release["what"]][4]}
+        {**event, "sensitivity": event["sensitivity"] * kinds[release["what"]].exchanged}
         for event, release in zip(whole, mechanism["releases"], strict=True)
-    ]
+        if kinds[release["what"]].sampled is None
+    ]  # for sampled releases a bound for the whole plan stands in the certificate
     private = privacy["noise"] != "none" and not privacy["as_published"]
     if header["planned_events"] != (whole if private else []):
         raise Difference(f"{LEDGER}: planned_events are not the releases that it plans")
@@ -131,33 +108,80 @@ def _check_plan(header: Json, config: Json) -> None:
         cost = epsilon_again(whole, said["delta"], said["accountant"])
         if not cost <= said["epsilon"] * (1 + TOLERANCE) <= privacy["epsilon"] * (1 + TOLERANCE) ** 2:
             raise Difference(f"{LEDGER}: a plan of epsilon {cost:g} with {said['epsilon']!r:.40} authorised")
+        follows = all(kind.noise is None for kind in kinds.values())
+        noise = min(kinds[what].stddev(release["event"]) for what, release in planned.items())
+        if follows and noise > LEAST_NOISE and most_of(cost) < _USED * privacy["epsilon"]:
+            raise Difference(
+                f"{LEDGER}: a plan of epsilon {cost:g}, where the noise follows from {privacy['epsilon']:g}"
+            )
 
 
 def _check_releases(entries: Sequence[Entry], config: Json) -> None:
     """Every release line is a planned one's, no kind was released too often, and none in a step of another's."""
     kinds, mechanism = _kinds(config), entries[0].body["mechanism"]
     counts: dict[tuple[str, int], int] = {}
-    last = 0
+    last, named = 0, []
     for entry in entries:
+        where = f"{LEDGER} line {entry.number}"
+        if entry.kind == "recovered" and not all(_covers(entry.charges, event) for event in named):
+            raise Difference(f"{where}: charges a cut-off line less than the costliest release")
+        if entry.kind in ("planned", "release"):
+            named.append(entry.body["event"])
+        if entry.kind == "planned" and not any(
+            _is_planned(entry.body["event"], what, kinds, mechanism) for what in kinds
+        ):
+            raise Difference(f"{where}: names {entry.body['event']!r:.120}, which no setting gives")
         if entry.kind != "release":
             continue
-        note, where = entry.body["note"], f"{LEDGER} line {entry.number}"
+        note = entry.body["note"]
         what, step = note.get("what"), note.get("step")
         if what not in kinds or not isinstance(step, int) or not last <= step < mechanism["num_steps"]:
             raise Difference(f"{where}: releases {what!r:.40} in step {step!r:.20}, which no setting gives")
         _require_event(entry.body["event"], what, kinds, mechanism)
         counts[what, step], last = counts.get((what, step), 0) + 1, step
-        if counts[what, step] > kinds[what][3]:
+        if counts[what, step] > kinds[what].each:
             raise Difference(f"{where}: releases {what} once too often in step {step}")
-        if sum(count for (other, _), count in counts.items() if other == what) > kinds[what][2]:
+        if sum(count for (other, _), count in counts.items() if other == what) > kinds[what].count:
             raise Difference(f"{where}: releases {what} more often than planned")
 
 
-def _require_event(event: Json, what: str, kinds: dict[str, Kind], mechanism: Json) -> None:
+def _require_event(event: Json, what: str, kinds: Kinds, mechanism: Json) -> None:
     """An event is what one release of its kind costs, with the noise that was planned for it."""
+    if not _is_planned(event, what, kinds, mechanism):
+        charge = kinds[what].charge(_planned(what, mechanism))
+        raise Difference(f"{LEDGER}: {what} is charged {event!r:.200}, the settings give {charge}")
+
+
+def _is_planned(event: Json, what: str, kinds: Kinds, mechanism: Json) -> bool:
+    kind, noise = kinds[what], mechanism["noise"]
+    charge = kind.charge(_planned(what, mechanism))
+    if kind.sampled is None:
+        return (event["type"], event["noise"], event["count"]) == ("gaussian", noise, 1) and is_charge(
+            event, charge
+        )
+    said = event["sampling_probability"], event["noise_multiplier"], event["coordinates"]
+    return (
+        (event["type"], event["noise"], event["count"]) == (SAMPLED, noise, 1)
+        and all(math.isclose(mine, theirs, rel_tol=1e-11) for mine, theirs in zip(charge, said, strict=True))
+        and any(same_slack(event["slack"], slack) for slack in slack_again(noise, kind.stddev(event)))
+    )
+
+
+def _planned(what: str, mechanism: Json) -> Json:
     [planned] = [release["event"] for release in mechanism["releases"] if release["what"] == what]
-    sensitivity, coordinates, _, _, _ = kinds[what]
-    charge = (mechanism["group_size"] * sensitivity, planned["noise_stddev"], coordinates)
-    kind = (event["type"], event["noise"], event["count"])
-    if not is_charge(event, charge) or kind != ("gaussian", mechanism["noise"], 1):
-        raise Difference(f"{LEDGER}: {what} is charged {event!r:.120}, the settings give {charge}")
+    return planned
+
+
+def _covers(charges: Iterable[Json], event: Json) -> bool:
+    """Whether one of the charges costs no less than an event."""
+    alike = [charge for charge in charges if charge["type"] == event["type"]]
+    if event["noise"] == "none":
+        return bool(alike)
+    if event["type"] == SAMPLED:
+        return any(
+            charge["sampling_probability"] >= event["sampling_probability"]
+            and charge["noise_multiplier"] <= event["noise_multiplier"]
+            for charge in alike
+        )
+    costs = (charge["sensitivity"] * event["noise_stddev"] / charge["noise_stddev"] for charge in alike)
+    return any(cost >= event["sensitivity"] * (1 - TOLERANCE) for cost in costs)

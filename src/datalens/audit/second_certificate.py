@@ -8,6 +8,7 @@ from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_curves import CLASSIC, EXACT, RDP, TOLERANCE, epsilon_again, totals_again
+from datalens.audit.second_sampling import SAMPLED, Between, two_moves
 from datalens.privacy import promises
 
 Json = dict[str, Any]
@@ -114,7 +115,10 @@ def promised_by(said: Mapping[str, Any]) -> float:
 
 
 def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Iterator[str]:
-    """One line for each leaf that differs; floats may differ by one part in a million."""
+    """One line for each leaf that differs; floats may differ by one part in a million.
+
+    An epsilon of Poisson-sampled steps may also be larger, up to the most that an account need find.
+    """
     if isinstance(expected, dict) and isinstance(found, dict):
         for name in sorted(expected.keys() | found.keys()):
             if name not in expected or name not in found:
@@ -127,7 +131,8 @@ def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Itera
         for number, (mine, theirs) in enumerate(zip(expected, found, strict=False)):
             yield from unequal(mine, theirs, f"{where} {number}")
     elif isinstance(expected, float) and isinstance(found, float):
-        if not abs(expected - found) <= TOLERANCE * max(abs(expected), abs(found)):
+        nearest = min(max(expected, found), expected.most) if isinstance(expected, Between) else expected
+        if not abs(nearest - found) <= TOLERANCE * max(abs(nearest), abs(found)):
             yield f"{where} is {found!r}, but the ledger gives {expected!r}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{where} is {found!r:.80}, but the rest of the release gives {expected!r:.80}"
@@ -157,17 +162,17 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
     if epsilon_again(plan, delta, accountant) > promised * (1 + TOLERANCE):
         raise Difference("more was planned than was authorised")
     one = [
-        {**event, name: event[name] / group_size}
+        event if event["type"] == SAMPLED else {**event, name: event[name] / group_size}
         for event in plan
         for name in ["mu" if event["type"] == "tuning" else "sensitivity"]
-    ]
+    ]  # of sampled steps, those of all records of a person stand for those of one
     adjacency = str(header.get("adjacency", promises.BLANKED))
     return {
         "epsilon": _or_null(promised),
         "delta": delta,
         "adjacency": adjacency,
         "adjacency_means": _neighbours(adjacency, header),
-        "replace_one": _exchanged(header, delta, accountant, promised),
+        "replace_one": _exchanged(header, delta, accountant, promised, plan, events),
         "group_size": group_size,
         "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
         "accountant": accountant,
@@ -186,13 +191,27 @@ def _neighbours(adjacency: str, header: Mapping[str, Any]) -> str:
     return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
 
 
-def _exchanged(header: Mapping[str, Any], delta: float, accountant: str, promised: float) -> Json:
-    """One record for another: as TopAgg, or as the header plans it."""
-    events = header.get("replace_one_events")
-    if events is None:
+def _exchanged(
+    header: Mapping[str, Any],
+    delta: float,
+    accountant: str,
+    promised: float,
+    plan: list[Json],
+    events: list[Json],
+) -> Json:
+    """One record for another: as TopAgg, or as the header plans it, or by two moves where steps are sampled."""
+    if _is_sampled([*plan, *events]):
+        cost = two_moves(lambda left: epsilon_again(plan, left, accountant), delta) if plan else math.inf
+        return {"epsilon": _or_null(cost), "why": promises.REPLACE_ONE_BY_TWO_TEXT}
+    planned = header.get("replace_one_events")
+    if planned is None:
         return {"epsilon": _or_null(promised), "why": promises.REPLACE_ONE_TEXT}
-    cost = max(promised, epsilon_again(list(events), delta, accountant))
+    cost = max(promised, epsilon_again(list(planned), delta, accountant))
     return {"epsilon": _or_null(cost), "why": promises.REPLACE_ONE_COUNTED}
+
+
+def _is_sampled(events: Sequence[Json]) -> bool:
+    return any(event.get("type") == SAMPLED for event in events)
 
 
 def _spent(entries: Sequence[Entry], said: Json) -> Json:
@@ -202,18 +221,19 @@ def _spent(entries: Sequence[Entry], said: Json) -> Json:
         "under_other_accountants": _each(events, said["delta"]),
         "releases": len([entry for entry in entries if entry.kind == "release"]),
         "cut_off_lines_charged": len([entry for entry in entries if entry.kind == "recovered"]),
-        "mu": _or_null(totals_again(events)[0]),
+        "mu": None if _is_sampled(events) else _or_null(totals_again(events)[0]),
         "note": promises.SPENT_TEXT,
     }
 
 
 def _noise(events: list[Json], *, insecure: bool) -> Json:
     _, ratios, masses, kinds = totals_again(events)
+    plain = [event for event in events if event["type"] != SAMPLED]
     return {
         "kinds": sorted(kinds),
         "source": "insecure seed" if insecure else "operating system",
-        "sensitivities": sorted({event["sensitivity"] for event in events}),
-        "stddevs": sorted({event["noise_stddev"] for event in events}),
+        "sensitivities": sorted({event["sensitivity"] for event in plain}),
+        "stddevs": sorted({event["noise_stddev"] for event in plain}),
         "coordinates_drawn": sum(event["coordinates"] * event["count"] for event in events),
         "slack_eta": max([0.0, *(event["slack"]["eta"] for event in events)]),
         "slack_tau": max([0.0, *(event["slack"]["tau"] for event in events)]),
@@ -224,7 +244,7 @@ def _noise(events: list[Json], *, insecure: bool) -> Json:
 
 def _releases(entries: Sequence[Entry]) -> list[Json]:
     """How often votes and scores were released, each with its noise; a tuning's are those of the best try."""
-    counts: dict[tuple[str, float, float], int] = {}
+    counts: dict[tuple[tuple[str, Any], ...], int] = {}
     for entry in entries:
         if entry.kind != "release":
             continue
@@ -234,15 +254,14 @@ def _releases(entries: Sequence[Entry]) -> list[Json]:
         else:
             kinds = ["score" if "score" in note else note.get("what", "votes")]
         for kind, event in zip(kinds, charges, strict=True):
-            key = (str(kind), float(event["sensitivity"]), float(event["noise_stddev"]))
+            names = ("sensitivity", "noise_stddev")
+            if event["type"] == SAMPLED:
+                names = ("sampling_probability", "noise_multiplier")
+            key = (("what", str(kind)), *((name, float(event[name])) for name in names))
             counts[key] = counts.get(key, 0) + event["count"]
-    order = {
-        kind: place for place, kind in enumerate(dict.fromkeys(["votes", "score", *(k for k, *_ in counts)]))
-    }
-    return [
-        {"what": kind, "sensitivity": sensitivity, "noise_stddev": stddev, "count": count}
-        for (kind, sensitivity, stddev), count in sorted(counts.items(), key=lambda item: order[item[0][0]])
-    ]
+    found = [{**dict(key), "count": count} for key, count in counts.items()]
+    order = list(dict.fromkeys(["votes", "score", *(item["what"] for item in found)]))
+    return sorted(found, key=lambda item: order.index(item["what"]))
 
 
 def _drawn(events: list[Json], header: Mapping[str, Any]) -> list[Json]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 
 from datalens.audit.ledger_reader import Difference
+from datalens.audit.second_sampling import SAMPLED, Between, Steps, sampled_epsilon, steps_again
 
 TOLERANCE = 1e-6
 """Relative difference between two calculations of one epsilon that counts as none."""
@@ -25,24 +26,40 @@ CONTINUOUS_CURVE = ("rounded-gaussian", "continuous-gaussian")
 def epsilon_again(events: Iterable[dict[str, Any]], delta: float, accountant: str) -> float:
     """Epsilon of events (as the ledger's JSON has them) at ``delta``; infinite without noise.
 
+    Where some are Poisson-sampled it is a :class:`~datalens.audit.second_sampling.Between`.
+
     Raises:
         Difference: an event of an unknown type, or with numbers out of range.
     """
     events = list(events)
     mu, log_ratio, bad_mass, kinds = totals_again(events)
     excess, log_tries = tunings_again(events)
-    if mu == 0:
+    try:
+        steps = steps_again(events)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Difference(f"an event cannot be read: {error!s:.80}") from None
+    if mu == 0 and not steps:
         return 0.0
     if math.isinf(mu):
         return math.inf
-    if accountant == EXACT and not kinds <= set(CONTINUOUS_CURVE):
+    if accountant == EXACT and (steps or not kinds <= set(CONTINUOUS_CURVE)):
         accountant = RDP
 
-    def enough(base: float) -> bool:
+    def enough(base: float, *, whole: bool = False) -> bool:
         left = (delta - (1 + math.exp(min(base + 2 * log_ratio, 700))) * bad_mass) * math.exp(-log_ratio)
         shared = left * math.exp(-log_tries)
-        return shared > 0 and _is_enough(base - excess, mu, shared, accountant)
+        if shared <= 0:
+            return False
+        if steps:
+            return _sampled(mu, steps, shared, accountant, whole) <= base - excess
+        return _is_enough(base - excess, mu, shared, accountant)
 
+    least = _least(enough, log_ratio)
+    return Between(least, _least(partial(enough, whole=True), log_ratio)) if steps else least
+
+
+def _least(enough: Callable[[float], bool], log_ratio: float) -> float:
+    """The least epsilon that is enough, and what the sampler's slack adds."""
     if enough(0.0):
         return 2 * log_ratio
     low, high = 0.0, 1e-4
@@ -56,7 +73,10 @@ def epsilon_again(events: Iterable[dict[str, Any]], delta: float, accountant: st
 
 
 def totals_again(events: Iterable[dict[str, Any]]) -> tuple[float, float, float, set[str]]:
-    """mu of all events together, and sums of the sampler's eta and tau over all draws, and the kinds of noise."""
+    """mu of all events together, and sums of the sampler's eta and tau over all draws, and the kinds of noise.
+
+    Poisson-sampled steps have no mu and add none.
+    """
     squares, ratios, masses, kinds = [], [], [], set()
     for event in events:
         try:
@@ -67,12 +87,14 @@ def totals_again(events: Iterable[dict[str, Any]]) -> tuple[float, float, float,
                 if event["count"] < 1 or min(squares[-1], masses[-1]) < 0:
                     raise ValueError
                 continue
-            if event["type"] != "gaussian":
+            if event["type"] not in ("gaussian", SAMPLED):
                 raise Difference(f"an event of type {event['type']!r:.30} cannot be verified")
             count, draws = event["count"], event["count"] * event["coordinates"]
             eta, tau = event["slack"]["eta"], event["slack"]["tau"]
             if event["noise"] == "none":
                 squares.append(math.inf)
+            elif event["type"] == SAMPLED:
+                squares.append(0.0)
             else:
                 squares.append(count * (event["sensitivity"] / event["noise_stddev"]) ** 2)
             if min(count, draws) < 1 or min(eta, tau, squares[-1]) < 0:
@@ -132,6 +154,13 @@ def _is_enough(epsilon: float, mu: float, delta: float, accountant: str) -> bool
     if accountant != RDP:
         raise Difference(f"accountant {accountant!r:.30} is unknown")
     return _tight_rdp(mu, delta) <= epsilon
+
+
+@lru_cache(maxsize=1024)
+def _sampled(mu: float, steps: Steps, delta: float, accountant: str, whole: bool) -> float:
+    if accountant not in (RDP, CLASSIC):
+        raise Difference(f"accountant {accountant!r:.30} is unknown")
+    return sampled_epsilon(mu, steps, delta, classic=accountant == CLASSIC, whole=whole)
 
 
 @lru_cache(maxsize=64)  # asked for one mu and nearly always one delta, some hundred times

@@ -9,7 +9,7 @@ function in logarithms, and no table is built.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ def check_slack(values: Iterable[Any]) -> None:
     """
     for event in gaussian_events(list(values)):
         kind, stddev, said = event["noise"], event["noise_stddev"], event["slack"]
-        if not any(_same(said, mine) for mine in slack_again(str(kind), float(stddev))):
+        if not any(same_slack(said, mine) for mine in slack_again(str(kind), float(stddev))):
             raise Difference(
                 f"ledger.jsonl: noise {stddev:g} ({kind}) has not the slack that is said, {said!r:.80}"
             )
@@ -94,7 +94,8 @@ def _log_tail(magnitude: int, stddev: float) -> float:
     return 0.0 if magnitude == 0 else math.log(2) + float(log_ndtr((0.5 - magnitude) / stddev))
 
 
-def _same(said: dict[str, Any], slack: tuple[float, float]) -> bool:
+def same_slack(said: Mapping[str, Any], slack: tuple[float, float]) -> bool:
+    """Whether the slack that is said is the one computed."""
     return all(
         math.isclose(said[name], mine, rel_tol=TOLERANCE)
         for name, mine in zip(("eta", "tau"), slack, strict=True)

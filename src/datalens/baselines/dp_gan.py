@@ -26,6 +26,7 @@ from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
+from datalens.noise import make_noise
 from datalens.noise.base import NoiseSource
 from datalens.noise.entropy import OsEntropy, SeededEntropy
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
@@ -130,7 +131,7 @@ class DPGan(NoisedMethod[DPGanSettings]):
 
     def planned(self) -> tuple[Planned, ...]:
         """The critic's steps. Replacing a record has no event of its own: it is bounded for the whole plan."""
-        event = self.mechanism(NoiseOnPaper(self.privacy.noise)).event()
+        event = self.mechanism(make_noise(self.privacy.noise)).event()
         return (Planned(WHAT, event, None, self.num_releases),)
 
     def begin(self, context: Context) -> DPGanLearner:
@@ -212,7 +213,7 @@ class DPGanLearner:
         method, context = self._method, self._context
         sum_D = self.clipped_sum(self.lot(number), self._centres(number))
         mechanism = method.mechanism(context.noise_for(WHAT, number))
-        noisy_D = mechanism.release(sum_D, context.budget, {"step": step}).value
+        noisy_D = mechanism.release(sum_D, context.budget, {"step": step, "what": WHAT}).value
         ascent_D = (noisy_D / method.settings.batch_size).to(
             torch.float32
         )  # the expected size, which is public

@@ -5,7 +5,7 @@ generated image should move; the generator follows at once. The order is public,
 a record pays for the turns of its own critic, once a round (:mod:`datalens.mechanisms.critic_round`).
 
 The published form draws a secret critic each time and charges each image as if it were sampled by itself. That is not
-proved, see ``docs/baselines.md``; it is here with ``as_published`` and has no guarantee.
+proved, see ``docs/baselines.md``; it runs with ``privacy.as_published`` (``--as-published``) and has no guarantee.
 
 Source: Chen, Orekondy and Fritz, NeurIPS 2020.
 """
@@ -23,14 +23,14 @@ from torch import Tensor, optim
 
 from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
 from datalens.baselines.networks import GeneratorSettings, settled
-from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
+from datalens.baselines.pricing import NoiseOnPaper, drawable, noise_that_fits
 from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
 from datalens.baselines.state import pack, unpack
-from datalens.errors import ConfigError
 from datalens.mechanisms.critic_round import CriticRound
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
+from datalens.noise import make_noise
 from datalens.privacy.events import Event, times
 from datalens.training.sections import Count, Positive, Privacy, Slots, Width
 
@@ -47,7 +47,7 @@ class GSWganSettings(GeneratorSettings):
         num_steps: rounds; in each, every critic is asked once and the generator learns as often.
         batch_size: generated images that a critic is asked about.
         max_grad_norm: longest gradient for one image, C; longer ones are cut to it. 1, as the penalty wants it.
-        noise_multiplier: noise over C, on every coordinate; None for the least that fits.
+        noise_multiplier: noise over C, on every coordinate; None for the least that fits (as published, 1.07).
         num_critics: each with records of its own.
         shard_size: slots of each critic; None for all that fit.
         critic_steps: of a critic in its turn.
@@ -55,7 +55,6 @@ class GSWganSettings(GeneratorSettings):
         gradient_penalty: weight of the penalty on the length of the critic's gradient.
         learning_rate: Adam's, of all networks.
         critic_channels: of a critic's first map.
-        as_published: a secret random critic each time, noise 1.07 C. No guarantee.
     """
 
     num_steps: Count = 100
@@ -69,30 +68,25 @@ class GSWganSettings(GeneratorSettings):
     gradient_penalty: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     learning_rate: Positive = 1e-3
     critic_channels: Width = 8
-    as_published: bool = False
+
+    has_published_form: ClassVar[bool] = True
 
     def plan(self, privacy: Privacy, size: PublicSize) -> GSWgan:
         """The method with the noise that makes its rounds cost at most ``privacy.epsilon``.
 
         Raises:
-            ConfigError: no noise does, there are more critics than records, or the published form is asked for a
-                guarantee.
+            ConfigError: no noise does, or there are more critics than records.
         """
         check_shards(self.num_critics, self.shard_size, size.num_records, "num_critics")
-        if self.as_published:
-            if privacy.is_private:
-                raise ConfigError(
-                    "as_published = true: the published GS-WGAN has no guarantee, since its subsampling does not "
-                    "amplify as it is charged; say so with --noise none, or leave as_published out"
-                )
+        units = fitting_units(math.prod(size.image_shape))
+        if privacy.as_published and privacy.adds_noise:  # what it costs is not known: nothing is promised
             multiplier = self.noise_multiplier or PUBLISHED_NOISE
-            return GSWgan(self, privacy, size, multiplier * fitting_units(math.prod(size.image_shape)))
+            return GSWgan(self, privacy, size, drawable(privacy, multiplier * units))
         on_paper = NoiseOnPaper(privacy.noise)
 
         def events_of(stddev: float) -> list[Event]:
             return [times(GSWgan(self, privacy, size, stddev).mechanism().event(on_paper), self.num_steps)]
 
-        units = fitting_units(math.prod(size.image_shape))
         asked = None if self.noise_multiplier is None else self.noise_multiplier * units
         remedy = "a larger epsilon or delta, fewer num_steps, or a smaller batch_size"
         return GSWgan(self, privacy, size, noise_that_fits(privacy, events_of, asked, remedy))
@@ -119,9 +113,9 @@ class GSWgan(NoisedMethod[GSWganSettings]):
 
     def planned(self) -> tuple[Planned, ...]:
         """The rounds, at one cost under both relations; nothing in the published form, which has no guarantee."""
-        if self.settings.as_published:
+        if self.privacy.as_published:
             return ()
-        event = self.mechanism().event(NoiseOnPaper(self.privacy.noise))
+        event = self.mechanism().event(make_noise(self.privacy.noise))
         return (Planned(WHAT, event, event, self.num_steps),)
 
     def begin(self, context: Context) -> GSWganLearner:
@@ -165,10 +159,10 @@ class GSWganLearner:
         Raises:
             BudgetError: the round does not fit; nothing was released and nobody learned.
         """
-        if self._method.settings.as_published:
+        if self._method.privacy.as_published:
             return self._published_round(step)
         noise = self._context.noise_for(WHAT, step)
-        paid = self._method.mechanism().charge(noise, self._context.budget, {"step": step})
+        paid = self._method.mechanism().charge(noise, self._context.budget, {"step": step, "what": WHAT})
         for critic in range(len(self.critics)):
             images, labels = self._turn(step, critic, critic)
             released_BD = paid.release(critic, self._gradients(critic, images, labels)).value
@@ -176,15 +170,14 @@ class GSWganLearner:
         return None
 
     def _published_round(self, step: int) -> None:
-        """As many turns, each of a critic drawn in secret, with floating-point noise. No guarantee."""
+        """As many turns, each of a critic drawn in secret; nothing is charged. No guarantee."""
         drawn = self._context.private.numpy("critics", step).integers(0, len(self.critics), len(self.critics))
-        rng, grid = self._context.private.torch("noise", step), self._method.grid
+        noise, grid = self._context.noise_for(WHAT, step), self._method.grid
         for turn, critic in enumerate(drawn.tolist()):
             images, labels = self._turn(step, turn, critic)
-            clipped_BD = grid.back(grid.put(self._gradients(critic, images, labels)))
-            scale = self._method.noise_stddev / grid.scale
-            noise_BD = torch.randn(clipped_BD.shape, generator=rng, dtype=torch.float64).to(clipped_BD.device)
-            self._follow(images, clipped_BD + scale * noise_BD)
+            whole_BD = grid.put(self._gradients(critic, images, labels))
+            noise_BD = torch.from_numpy(noise.sample(tuple(whole_BD.shape), self._method.noise_stddev))
+            self._follow(images, grid.back(whole_BD + noise_BD.to(whole_BD.device)))
 
     def _turn(self, step: int, turn: int, critic: int) -> tuple[Tensor, Tensor]:
         """A critic learns; then the images that it is asked about, with the generator's graph behind them."""

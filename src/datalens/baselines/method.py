@@ -86,9 +86,11 @@ class MethodSettings(Section, ABC):
 
     Attributes:
         num_steps: of a whole training; a method gives its own default.
+        has_published_form: whether ``privacy.as_published`` means something: a form that is not sound.
     """
 
     num_steps: Count
+    has_published_form: ClassVar[bool] = False
 
     @abstractmethod
     def plan(self, privacy: Privacy, size: PublicSize) -> Method:

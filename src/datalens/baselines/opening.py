@@ -9,7 +9,7 @@ from typing import Any
 
 from datalens.baselines.facts import BaselineFacts
 from datalens.baselines.method import Method, Planned, PublicSize
-from datalens.baselines.registry import BaselineConfig
+from datalens.baselines.registry import BaselineConfig, check_form
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, PrivacyWarning, RunError
 from datalens.noise import NoiseSource, make_noise
@@ -36,6 +36,7 @@ def decide(
 ) -> tuple[BaselineFacts, Streams, dict[str, Any]]:
     """What a new run is made from: public facts, private streams, and line 0 of its ledger."""
     privacy = config.privacy
+    check_form(config)
     refuse_groups(data)
     require_device(config.performance.device)
     num_records = declared_records(privacy, data)

@@ -87,6 +87,20 @@ def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, 
     return min(most, tidy(high))
 
 
+def drawable(privacy: Privacy, stddev: float) -> float:
+    """The noise, where its sampler can draw it.
+
+    Raises:
+        ConfigError: it is too small or too large for rounded Gaussian noise.
+    """
+    if privacy.noise is NoiseKind.ROUNDED and not MIN_STDDEV <= stddev <= MAX_STDDEV:
+        raise ConfigError(
+            f"noise of {stddev:g} whole units: {NoiseKind.ROUNDED} goes from {MIN_STDDEV} to {MAX_STDDEV:.0f}; "
+            "choose a noise_multiplier in between"
+        )
+    return stddev
+
+
 def replace_one_price(planned: Iterable[Planned], accountant: Accountant, delta: float) -> float:
     """Epsilon of a whole plan where one record is replaced by another.
 

@@ -7,8 +7,10 @@ from typing import Any
 from pydantic import InstanceOf, SerializeAsAny
 
 from datalens.baselines.dcgan import Dcgan, DcganSettings
+from datalens.baselines.dp_gan import DPGan, DPGanSettings
 from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
+from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
 from datalens.baselines.method import MethodSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
@@ -19,6 +21,8 @@ METHODS: dict[str, type[MethodSettings]] = {
     DPMerf.name: MerfSettings,
     PateGan.name: PateGanSettings,
     GPate.name: GPateSettings,
+    DPGan.name: DPGanSettings,
+    GSWgan.name: GSWganSettings,
 }
 
 
@@ -62,7 +66,23 @@ def parse_baseline(data: dict[str, Any]) -> BaselineConfig:
         raise ConfigError(f"method {method!r} is unknown; known: {', '.join(METHODS)}")
     settings = validated(METHODS[method], data.get("settings", {}))
     named = {"recipe": method, **data, "settings": settings}
-    return validated(BaselineConfig, named)
+    config = validated(BaselineConfig, named)
+    check_form(config)
+    return config
+
+
+def check_form(config: BaselineConfig) -> None:
+    """Refuse to run a method as published that has no such form of its own.
+
+    Raises:
+        ConfigError: says which methods have one.
+    """
+    if config.privacy.as_published and not config.settings.has_published_form:
+        known = ", ".join(name for name, settings in METHODS.items() if settings.has_published_form)
+        raise ConfigError(
+            f"--as-published (privacy.as_published) with method {config.method}: is for {known}, whose published "
+            "form has no guarantee; leave it out"
+        )
 
 
 def baseline(method: str, settings: dict[str, Any] | None = None, **privacy: Any) -> BaselineConfig:

@@ -18,7 +18,7 @@ def unfit_line(config: Config | BaselineConfig) -> str | None:
     privacy = config.privacy
     if privacy.as_published:
         return (
-            f"NO GUARANTEE: {_published(config)} as published, whose noise hides no choice; this release is not fit "
+            f"NO GUARANTEE: {_published(config)} as published, whose account does not hold; this release is not fit "
             "for publication"
         )
     if privacy.noise is NoiseKind.NONE:

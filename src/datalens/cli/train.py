@@ -56,7 +56,7 @@ _RECIPES = "the recipe's"
     type=Text(),
     metavar="NAME",
     show_default="datalens",
-    help="Or what it is compared with: dc-gan, dp-merf, pate-gan, g-pate.",
+    help="Or what it is compared with: dc-gan, dp-merf, pate-gan, g-pate, dp-gan, gs-wgan.",
 )
 @click.option(
     "--recipe",
@@ -88,7 +88,11 @@ _RECIPES = "the recipe's"
 @click.option("--levels", type=Whole(2), show_default="8", help="Of a vote, for d2p-fed.")
 @click.option("--sketch-rows", type=Whole(), show_default="5", help="Of the sketch, odd.")
 @click.option("--sketch-buckets", type=Whole(), show_default="500", help="Of each row of the sketch.")
-@click.option("--as-published", is_flag=True, help="Run fetchsgd, which has NO GUARANTEE, as it is printed.")
+@click.option(
+    "--as-published",
+    is_flag=True,
+    help="Run fetchsgd, or the method gs-wgan, as it is printed, with NO GUARANTEE.",
+)
 @click.option("--top-k", type=Whole(), show_default=_RECIPES, help="Votes of a teacher on an image.")
 @click.option(
     "--noise-stddev",

@@ -158,12 +158,13 @@ def _totals(events: Event | Iterable[Event]) -> _Totals:
             mu_squared.append(event.mu**2 * event.count)
             bad_masses.append(event.bad_mass * event.count)
             only_continuous = False
-        elif event.noise is NoiseKind.NONE:
-            mu_squared.append(math.inf)
         else:
+            only_continuous = False
+            if event.noise is NoiseKind.NONE:
+                mu_squared.append(math.inf)
+                continue
             key = (event.sampling_probability, event.noise_multiplier)
             poisson[key] = poisson.get(key, 0) + event.count
-            only_continuous = False
     return _Totals(
         mu=math.inf if math.inf in mu_squared else math.sqrt(math.fsum(mu_squared)),
         poisson=tuple(sorted((*key, count) for key, count in poisson.items())),

@@ -6,26 +6,39 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalens.privacy import promises
-from datalens.privacy.card_words import bullets, listed, noisily, released_of
+from datalens.privacy.card_words import bullets, listed, noisily, often, released_of
 
 
 def method_lines(certificate: Mapping[str, Any]) -> list[str]:
     """A baseline's releases, each with its noise and what one person moves."""
-    noise = certificate["noise"]
-    lines = [promises.METHOD_TEXT[certificate["mechanism"]["name"]]]
+    noise, name = certificate["noise"], certificate["mechanism"]["name"]
+    published = promises.AS_PUBLISHED in certificate["not_fit_because"]
+    lines = [promises.PUBLISHED_METHOD_TEXT[name] if published else promises.METHOD_TEXT[name]]
     kinds = dict.fromkeys(item["what"] for item in noise["releases"] if item["what"] != "score")
     if kinds:
-        said = [
-            f"{kind}: {noisily(released, '')}, where one person moves them by at most "
-            f"{max(item['sensitivity'] for item in released):g}"
-            for kind in kinds
-            for released in [released_of(certificate, kind)]
-        ]
         lines.append(
             f"Released so far ({listed(noise['kinds'])}; bits from the {noise['source']}), in whole units of each:"
         )
-        lines.append(bullets(said))
+        lines.append(bullets([f"{kind}: {_released(released_of(certificate, kind))}" for kind in kinds]))
     return lines
+
+
+def _released(items: list[Mapping[str, Any]]) -> str:
+    """How often, with which noise, and what one person moves."""
+    if any("sampling_probability" in item for item in items):
+        return " and ".join(map(_sampled, items))
+    largest = max(item["sensitivity"] for item in items)
+    return f"{noisily(items, '')}, where one person moves them by at most {largest:g}"
+
+
+def _sampled(item: Mapping[str, Any]) -> str:
+    """The same of releases from random lots."""
+    noise = item["noise_multiplier"]
+    said = f"with random noise {noise:.4g} times what that person moves" if noise else "without noise"
+    return (
+        f"{often(item)} {said}, each from a lot that a person is in with probability "
+        f"{item['sampling_probability']:.4g}"
+    )
 
 
 def is_baseline(certificate: Mapping[str, Any]) -> bool:

@@ -17,10 +17,15 @@ def noisily(released: list[Mapping[str, Any]], unit: str) -> str:
     """Such as ``2 times with random noise of 25 votes on every pixel``."""
     said = []
     for item in released:
-        stddev, count = item["noise_stddev"], item["count"]
+        stddev = item["noise_stddev"]
         noise = f"with random noise of {stddev:g}{unit}" if stddev else "without noise"
-        said.append(f"{'once' if count == 1 else f'{count} times'} {noise}")
+        said.append(f"{often(item)} {noise}")
     return " and ".join(said)
+
+
+def often(item: Mapping[str, Any]) -> str:
+    """Such as ``once`` or ``12 times``."""
+    return "once" if item["count"] == 1 else f"{item['count']} times"
 
 
 def released_of(certificate: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:

@@ -20,6 +20,7 @@ from datalens.privacy.events import (
     GaussianEvent,
     NoiseKind,
     NoisyEvent,
+    PoissonGaussianEvent,
     TuningEvent,
     compact,
     event_from_json,
@@ -199,16 +200,22 @@ def _releases(ledger: Ledger) -> list[dict[str, Any]]:
         else:
             made.append((_kind_of(line.body.get("note") or {}), event))
     return [
-        {
-            "what": what,
-            "sensitivity": event.sensitivity,
-            "noise_stddev": event.noise_stddev,
-            "count": event.count,
-        }
+        {"what": what, **_terms(event), "count": event.count}
         for what in dict.fromkeys(["votes", "score", *(kind for kind, _ in made)])
         for event in compact(event for kind, event in made if kind == what)
-        if isinstance(event, GaussianEvent)
     ]
+
+
+def _terms(event: Event) -> dict[str, float]:
+    """What decides the cost of one release."""
+    if isinstance(event, GaussianEvent):
+        return {"sensitivity": event.sensitivity, "noise_stddev": event.noise_stddev}
+    if isinstance(event, PoissonGaussianEvent):
+        return {
+            "sampling_probability": event.sampling_probability,
+            "noise_multiplier": event.noise_multiplier,
+        }
+    raise LedgerError("a tuning names no tries of its own: its header is damaged; restore the ledger")
 
 
 def _kind_of(note: Mapping[str, Any]) -> str:
@@ -271,6 +278,9 @@ def _all_accountants(events: tuple[Event, ...], delta: float) -> dict[str, float
 
 
 def _mu(events: tuple[Event, ...]) -> float:
+    """Of all Gaussian releases together; infinite where there is none such number, as of sampled steps."""
+    if any(isinstance(event, PoissonGaussianEvent) for event in events):
+        return math.inf
     known = [event for event in compact(events) if isinstance(event, GaussianEvent | TuningEvent)]
     return math.sqrt(math.fsum(event.mu**2 * event.count for event in known)) if known else 0.0
 

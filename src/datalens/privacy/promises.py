@@ -54,11 +54,28 @@ METHOD_TEXT = {
         "generated image falls, along public random directions; the noisy winners, where enough teachers agreed, "
         "taught the generator."
     ),
+    "dp-gan": (
+        "By DP-GAN: a critic learned by steps of DP-SGD, each from the noisy sum of the clipped gradients of a "
+        "random lot of records, and the generator learned from the critic alone."
+    ),
+    "gs-wgan": (
+        "By GS-WGAN: critics, each with its own part of the records, were asked in public turn where generated "
+        "images should move; their noisy answers taught the generator."
+    ),
     "dc-gan": (
         "By DC-GAN, from the records themselves: nothing hides what one record did, and there is no guarantee."
     ),
 }
 """How a generator came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
+
+PUBLISHED_METHOD_TEXT = {
+    "gs-wgan": (
+        "By GS-WGAN as its paper prints it: critics, each with its own part of the records, were drawn in secret and "
+        "asked where generated images should move. The sampling does not protect as the paper counts it: there is no "
+        "guarantee, and nothing was charged."
+    ),
+}
+"""The same of methods that can be run as their papers print them."""
 
 REPLACE_ONE_BY_TWO_TEXT = (
     "a bound for the whole plan, as a record that is replaced is one removed and one added, known only for a plan "
@@ -91,8 +108,7 @@ FLOATING_POINT = (
 
 NO_NOISE = "no noise was added, so there is no guarantee at all"
 AS_PUBLISHED = (
-    "the mechanism was run as published, where noise is added after a choice that nothing hides, so there is no "
-    "guarantee at all"
+    "it was run as published, where the paper's account does not hold, so there is no guarantee at all"
 )
 INSECURE_SEED = (
     "noise and secrets come from an insecure seed, so that whoever knows the seed can take the noise off"

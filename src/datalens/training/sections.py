@@ -54,8 +54,8 @@ class Privacy(Section):
         score_noise: standard deviation, in right predictions, of the one score on people's data that the budget
             leaves room for; None for no such score.
         insecure_seed: repeatable everything, noise included; such a release is not fit for publication.
-        as_published: run a mechanism that is not sound as its paper prints it (voting.mechanism = fetchsgd): there
-            is no guarantee then, whatever the noise, and everything that is written says so.
+        as_published: run what is not sound as its paper prints it (voting.mechanism = fetchsgd, or the method
+            gs-wgan): there is no guarantee then, whatever the noise, and everything that is written says so.
     """
 
     epsilon: Positive = 1.0

@@ -1,0 +1,125 @@
+"""What each baseline releases, a second time, from settings and public sizes alone: for ``datalens verify``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = Mapping[str, Any]
+LEAST_NOISE, _MOST_NOISE = 0.25, 131072.0
+"""Standard deviations of the noise that can be drawn."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Releases of one kind, as settings give them.
+
+    Attributes:
+        sensitivity: what one person moves, all records of that person together.
+        coordinates: of one release.
+        count: in a whole training.
+        each: in a step.
+        exchanged: the sensitivity where records are replaced over that where they are added.
+        sampled: with which probability a person is in a release; None where nothing is sampled.
+        noise: standard deviation that was asked for; None where it follows from epsilon.
+    """
+
+    sensitivity: float
+    coordinates: int
+    count: int
+    each: int = 1
+    exchanged: float = 1.0
+    sampled: float | None = None
+    noise: float | None = None
+
+    def charge(self, planned: Json) -> tuple[float, float, int]:
+        """The three numbers that an event must say, with the noise that was planned."""
+        if self.sampled is None:
+            return self.sensitivity, planned["noise_stddev"], self.coordinates
+        return self.sampled, planned["noise_multiplier"], self.coordinates
+
+    def stddev(self, event: Json) -> float:
+        """Standard deviation of the noise on each coordinate, by an event of this kind."""
+        return event["noise_stddev"] if self.sampled is None else event["noise_multiplier"] * self.sensitivity
+
+
+Kinds = dict[str, Kind]
+
+
+def _merf(settings: Json, config: Json, group: int) -> Kinds:
+    """One sum of joint features."""
+    features = settings["num_features"]
+    length = group * _units(features)
+    return {"mean embedding": Kind(length, features * len(config["classes"]), 1, exchanged=2.0)}
+
+
+def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:
+    """A count of yes an image, which a teacher moves by one."""
+    batch, each = settings["batch_size"], settings["student_steps"]
+    votes = settings["num_steps"] * each
+    return {"votes": Kind(group * math.sqrt(batch), batch, votes, each, noise=settings["noise_stddev"])}
+
+
+def _g_pate(settings: Json, config: Json, group: int) -> Kinds:
+    """A fullest count a question, and a histogram a question."""
+    asked, steps = settings["batch_size"] * settings["num_projected"], settings["num_steps"]
+    noise = settings["noise_stddev"]
+    of_checks = noise and min(max(settings["threshold_noise"] * noise, LEAST_NOISE), _MOST_NOISE)
+    return {
+        "checks": Kind(group * math.sqrt(asked), asked, steps, noise=of_checks),
+        "answers": Kind(group * math.sqrt(2 * asked), asked * settings["num_bins"], steps, noise=noise),
+    }
+
+
+def _dp_gan(settings: Json, config: Json, group: int) -> Kinds:
+    """A sum of gradients of a critic's step, over a lot that each record is in with a public probability.
+
+    The critic: 5x5 convolutions of the image and a plane a class, each halving the map, at least two and until it is
+    8 wide or less or of odd width, channels doubling; then one number from the last map.
+    """
+    channels, side, _ = config["image_shape"]
+    width, dim, halved = channels + len(config["classes"]), 0, 0
+    while halved < 2 or (side > 8 and side % 2 == 0):
+        wider = settings["critic_channels"] * 2**halved
+        dim += (25 * width + 1) * wider
+        width, side, halved = wider, side // 2, halved + 1
+    dim += width * side**2 + 1
+    each, rate = settings["critic_steps"], settings["batch_size"] / config["num_records"]
+    of_group = 1.0 if rate == 1 else -math.expm1(group * math.log1p(-rate))
+    return {
+        "critic gradient": Kind(
+            group * _units(dim), dim, settings["num_steps"] * each, each, sampled=of_group
+        )
+    }
+
+
+def _gs_wgan(settings: Json, config: Json, group: int) -> Kinds:
+    """A round: an image's gradient an image of a batch, of every critic; a person's records change that many critics.
+
+    As published it has no account, so nothing is planned and nothing charged.
+    """
+    if config["config"]["privacy"]["as_published"]:
+        return {}
+    batch, dim = settings["batch_size"], math.prod(config["image_shape"])
+    moved, noise = 2 * _units(dim) * math.sqrt(batch * group), settings["noise_multiplier"]
+    coordinates, rounds = settings["num_critics"] * batch * dim, settings["num_steps"]
+    return {"critics' gradients": Kind(moved, coordinates, rounds, noise=noise and noise * _units(dim))}
+
+
+def _units(dim: int) -> float:
+    """Length of a vector on the grid of whole numbers: a power of two near 4 sqrt(dim)."""
+    return float(max(512, 2 ** math.ceil(math.log2(4 * math.sqrt(dim)))))
+
+
+KINDS: dict[str, Callable[[Json, Json, int], Kinds]] = {
+    "dc-gan": lambda settings, config, group: {},
+    "dp-merf": _merf,
+    "pate-gan": _pate_gan,
+    "g-pate": _g_pate,
+    "dp-gan": _dp_gan,
+    "gs-wgan": _gs_wgan,
+}
+PUBLISHED = ("gs-wgan",)
+"""Methods that have a published form without a guarantee."""
