@@ -279,7 +279,7 @@ def test_a_forged_first_line_is_found(tmp_path: Path, method: str, part: str) ->
     ],
 )
 def test_forged_releases_are_found(tmp_path: Path, method: str, part: str, words: str) -> None:
-    """Lines that charge less than a release costs, a step released twice, and noise that is too small or too large."""
+    """Lines that charge less than a release costs, a step twice, and noise that is too small or large."""
     trained(method, tmp_path / "run")
     path = release_of(tmp_path / "run") / "ledger.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
