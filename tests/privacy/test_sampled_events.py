@@ -98,6 +98,8 @@ def test_the_certificate_does_not_call_replacing_a_record_free() -> None:
         f"instead: epsilon {rounded_up(guarantee['replace_one']['epsilon'])}, a bound for the whole plan"
         in card
     )
+    assert "each from a lot that a person is in with probability 0.01" in card
+    assert _certificate(STEP)["spent"]["mu"] is None
 
 
 def test_replacing_is_not_known_where_only_a_ceiling_was_fixed() -> None:

@@ -10,17 +10,23 @@ from datalens.privacy.card_words import bullets, listed, noisily, often, release
 
 
 def method_lines(certificate: Mapping[str, Any]) -> list[str]:
-    """A baseline's releases, each with its noise and what one person moves."""
-    noise, name = certificate["noise"], certificate["mechanism"]["name"]
+    """How a baseline's generator came about, and its releases."""
+    name = certificate["mechanism"]["name"]
     published = promises.AS_PUBLISHED in certificate["not_fit_because"]
-    lines = [promises.PUBLISHED_METHOD_TEXT[name] if published else promises.METHOD_TEXT[name]]
+    text = promises.PUBLISHED_METHOD_TEXT[name] if published else promises.METHOD_TEXT[name]
+    return [text, *release_lines(certificate)]
+
+
+def release_lines(certificate: Mapping[str, Any]) -> list[str]:
+    """Releases by kind, each with its noise and what one person moves; none where nothing was released."""
+    noise = certificate["noise"]
     kinds = dict.fromkeys(item["what"] for item in noise["releases"] if item["what"] != "score")
-    if kinds:
-        lines.append(
-            f"Released so far ({listed(noise['kinds'])}; bits from the {noise['source']}), in whole units of each:"
-        )
-        lines.append(bullets([f"{kind}: {_released(released_of(certificate, kind))}" for kind in kinds]))
-    return lines
+    if not kinds:
+        return []
+    return [
+        f"Released so far ({listed(noise['kinds'])}; bits from the {noise['source']}), in whole units of each:",
+        bullets([f"{kind}: {_released(released_of(certificate, kind))}" for kind in kinds]),
+    ]
 
 
 def _released(items: list[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalens.privacy import promises
-from datalens.privacy.baseline_card import is_baseline, method_lines
+from datalens.privacy.baseline_card import is_baseline, method_lines, release_lines
 from datalens.privacy.card_words import belief, bullets, epsilon_words, factor, listed, noisily, released_of
 
 
@@ -144,6 +144,8 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     if is_baseline(certificate):
         return method_lines(certificate)
     released = released_of(certificate, "votes")
+    if any("sampling_probability" in item for item in released):
+        return release_lines(certificate)
     if not released:
         return [
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
