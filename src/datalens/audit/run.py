@@ -55,11 +55,11 @@ def audit_files(source: RunFolder) -> list[Finding]:
     if source.partition.is_file():
         findings.append(audit_partition(source.partition))
     if source.certificate.is_file():
-        findings.append(_verified(source.root))
+        findings.append(verified(source.root))
     return findings
 
 
-def _verified(root: Path) -> Finding:
+def verified(root: Path) -> Finding:
     """What ``datalens verify`` says, so that an audit passes nothing that it would not."""
     differences = verify_run(root).differences
     text = (
