@@ -1,4 +1,4 @@
-"""Whether a baseline pays before it draws: what is charged, what is drawn and in which order, in a whole small run."""
+"""Whether a baseline pays before it draws: what is charged and drawn in a whole small run, and in which order."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def audit_budget(subject: BaselineSubject) -> list[Finding]:
 
 def _paid(method: Method, charges: tuple[Event, ...], draws: list[_Draw]) -> Finding:
     """Every planned release was charged, as often as planned, before any noise was drawn for it."""
-    what_of = {replace(event, slack=SamplerSlack()): what for what, event in events(method).items()}
+    what_of = {_bare(event): what for what, event in events(method).items()}
     stddevs = {door.what: door.stddev for door in DOORS[method.name](method)}
-    names = [what_of.get(replace(_plain(event), slack=SamplerSlack())) for event in charges]
+    names = [what_of.get(_bare(event)) for event in charges]
     wanted = {part.what: part.count for part in method.planned()}
     coordinates = {what: event.coordinates for what, event in events(method).items()}
     problem = ""
@@ -123,8 +123,9 @@ def _paid(method: Method, charges: tuple[Event, ...], draws: list[_Draw]) -> Fin
     return Finding("budget-first", not problem, text, {"planned": wanted, "draws": len(draws)})
 
 
-def _plain(event: Event) -> Any:
-    return event
+def _bare(event: Any) -> Any:
+    """An event without its sampler's slack, which a plan may bound from above."""
+    return replace(event, slack=SamplerSlack())
 
 
 def _listed(counts: Mapping[str, int]) -> str:

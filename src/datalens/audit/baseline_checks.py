@@ -10,7 +10,6 @@ from scipy.stats import binomtest
 
 from datalens.audit.adversaries import ADVERSARIES
 from datalens.audit.attack import (
-    ALARM_RATE,
     CHUNK,
     DELTA,
     SCALES,
@@ -27,7 +26,7 @@ from datalens.audit.sum_doors import SILENT, SampledDoor
 from datalens.noise import OsEntropy
 from datalens.privacy.events import PoissonGaussianEvent
 
-SMALL_RELEASE = 2
+SMALL_RELEASE = 4
 """Questions or images of a scaled release."""
 OWN_PART = 0.25
 """Of the trials, for the run's own noise."""
@@ -106,7 +105,7 @@ def audit_noise(subject: BaselineSubject, draws: int | None = None) -> list[Find
 
 
 def audit_mechanism(subject: BaselineSubject, trials: int | None = None) -> list[Finding]:
-    """Attack each kind of release: scaled to mu 1, 2 and 3, and as it is, at its own size with the run's own noise."""
+    """Attack each kind of release: scaled to mu 1, 2 and 3, and at its own size with the run's own noise."""
     kind = subject.privacy.noise
     trials = trials or default_trials(kind)
     delta = subject.privacy.delta
@@ -138,11 +137,12 @@ def _attack(
     if isinstance(door, SampledDoor):  # a silent trial may miss the lot; one coordinate has one direction
         ends = [np.zeros(1), np.ones(1)]
     weight = ends[1] - ends[0]
+    chunk = max(1, SMALL_RELEASE * CHUNK // max(SMALL_RELEASE, questions))
     scores = []
     for side in (True, False):
         found = []
-        for number, start in enumerate(range(0, trials, CHUNK)):
-            tries = min(CHUNK, trials - start)
+        for number, start in enumerate(range(0, trials, chunk)):
+            tries = min(chunk, trials - start)
             source = subject.noise_for(door.stream, 2 * number + side)
             found.append(door.tried(side, questions, stddev, source, tries) @ weight)
         scores.append(np.concatenate(found))

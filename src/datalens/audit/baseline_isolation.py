@@ -22,10 +22,10 @@ from datalens.teachers.family import Fakes
 STEPS = 2
 
 
-def _images(learner: Any, count: int = 4) -> tuple[Tensor, Tensor]:
-    """The same public images for every learner."""
-    size = learner._method.size
-    rng = torch.Generator().manual_seed(count)
+def _images(learner: Any) -> tuple[Tensor, Tensor]:
+    """A batch of public images, the same for every learner."""
+    size, count = learner._method.size, learner._method.settings.batch_size
+    rng = torch.Generator().manual_seed(1)
     return torch.rand(count, *size.image_shape, generator=rng), torch.arange(count) % size.num_classes
 
 
@@ -59,7 +59,7 @@ ANSWERS: dict[str, Callable[[Any], Tensor]] = {
     g_pate.GPate.name: _g_pate,
     gs_wgan.GSWgan.name: _gs_wgan,
 }
-"""By the name of a method with shards: what each teacher says of the same images after lessons, axis 0 the teacher."""
+"""By the name of a method with shards: what each teacher says of the same images after lessons, [T, ...]."""
 
 
 def audit_isolation(subject: BaselineSubject) -> list[Finding]:

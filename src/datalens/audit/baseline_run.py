@@ -60,7 +60,9 @@ def audit_baseline(
     for finding in findings:
         tell(finding)
     if findings[0].passed:
-        findings += audit_baseline_subject(BaselineSubject.of_run(facts), trials, draws, tell)
+        config = facts.config
+        subject = BaselineSubject.of(config.settings, config.privacy, facts.size)
+        findings += audit_baseline_subject(subject, trials, draws, tell)
     return Report(tuple(findings))
 
 

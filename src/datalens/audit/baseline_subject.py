@@ -16,10 +16,8 @@ import torch
 from datalens.audit.baseline_doors import DOORS, Door
 from datalens.audit.sum_doors import SILENT, free_budget
 from datalens.audit.tap import Tap
-from datalens.baselines.facts import BaselineFacts
-from datalens.baselines.method import Context, Learner, Method, PublicSize
+from datalens.baselines.method import Context, Learner, Method, MethodSettings, PublicSize
 from datalens.baselines.opening import noise_for
-from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
 from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
@@ -59,15 +57,9 @@ class BaselineSubject:
     open_budget: Callable[..., Budget] = Budget
 
     @classmethod
-    def of(cls, config: BaselineConfig, size: PublicSize) -> BaselineSubject:
+    def of(cls, settings: MethodSettings, privacy: Privacy, size: PublicSize) -> BaselineSubject:
         """The product as these settings make it."""
-        method = config.settings.plan(config.privacy, size)
-        return cls(method, config.privacy, size, noise_for(config.privacy))
-
-    @classmethod
-    def of_run(cls, facts: BaselineFacts) -> BaselineSubject:
-        """The product as a run uses it."""
-        return cls.of(facts.config, facts.size)
+        return cls(settings.plan(privacy, size), privacy, size, noise_for(privacy))
 
     @property
     def doors(self) -> tuple[Door, ...]:
