@@ -43,9 +43,14 @@ def baseline_self_test_subject(method: str, **privacy: object) -> BaselineSubjec
 def baseline_self_test(
     methods: tuple[str, ...] = tuple(SETTINGS), tell: Callable[[Finding], None] = lambda _: None
 ) -> Report:
-    """Audit each sound baseline, which must pass, and every broken one, which must not."""
+    """Audit each sound baseline, which must pass, and every broken one, which must not.
+
+    Args:
+        methods: names; one that has no guarantee is passed over.
+        tell: hears of every finding as it is made.
+    """
     findings: list[Finding] = []
-    for method in methods:
+    for method in (name for name in methods if name in SETTINGS):
         try:
             sound = baseline_self_test_subject(method)
         except ConfigError:

@@ -78,7 +78,7 @@ class SumDoor:
         """No record, or one person's, all along one coordinate; the others would hold noise alone."""
         mechanism = replace(self.make(noise), noise_stddev=stddev)
         own = mechanism.group_size * longest(mechanism.grid) if changed else 0
-        sums = torch.full((trials, questions), own, dtype=torch.int64)
+        sums = torch.full((trials, 1), own, dtype=torch.int64)
         return self._noisy(mechanism, sums).numpy()
 
     def _noisy(self, mechanism: VectorSum, sums: Tensor) -> Tensor:
