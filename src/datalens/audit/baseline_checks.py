@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count as numbers_from
 
 import numpy as np
 from scipy.stats import binomtest
@@ -30,6 +29,8 @@ SMALL_RELEASE = 4
 """Questions or images of a scaled release."""
 OWN_PART = 0.25
 """Of the trials, for the run's own noise."""
+MOST_RELEASES = 4000
+"""Whose noise is looked at, where a release is so small that more would take long."""
 _COINS = 1_000_000
 
 
@@ -94,10 +95,10 @@ def audit_noise(subject: BaselineSubject, draws: int | None = None) -> list[Find
     findings = []
     for door in subject.doors:
         found = []
-        for number in numbers_from():
+        for number in range(MOST_RELEASES):
             found.append(door.drawn(subject.noise_for(door.stream, number)))
-            drawn = sum(map(len, found))
-            if len(found) >= FEWEST_RELEASES and drawn >= (draws or default_draws(kind)):
+            enough = len(found) * len(found[0]) >= (draws or default_draws(kind))
+            if len(found) >= FEWEST_RELEASES and enough:
                 break
         for finding in check_noise(np.stack(found), door.stddev, kind):
             findings.append(_about(door, finding))
