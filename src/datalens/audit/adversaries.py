@@ -150,18 +150,15 @@ def _dp_gan(subject: BaselineSubject) -> Pairs:
     data = subject.records()
     images = torch.from_numpy(data.images).float() / 255
     labels = torch.from_numpy(data.labels)
-    flat = torch.arange(len(images))[:, None, None, None]
-    torn = torch.where(flat % 3 == 0, torch.nan, 1e20 * images)
-    for wild in (
-        images,
-        torch.where(flat % 2 == 0, 1e6 * images + 1e6, -1e8),
-        torn,
-        torch.zeros_like(images),
-    ):
+    place = torch.arange(len(images))[:, None, None, None]
+    loud = torch.where(place < group, -1e8, images)  # one person drowns the others
+    wild = torch.where(place % 2 == 0, 1e6 * images + 1e6, -1e8)
+    torn = torch.where(place % 3 == 0, torch.nan, 1e20 * images)
+    for chosen in (loud, wild, torn, torch.zeros_like(images)):
         present = torch.ones(len(images), dtype=torch.bool)
         gone = present.clone()
         gone[:group] = False
-        yield _heard_alike(subject, ((wild, labels, present), (wild, labels, gone)), meddle, data)
+        yield _heard_alike(subject, ((chosen, labels, present), (chosen, labels, gone)), meddle, data)
 
 
 ADVERSARIES: dict[str, Callable[[BaselineSubject], Pairs]] = {
