@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from baseline_scene import shapes
 
 from datalens.audit import baseline_checks as checks
+from datalens.audit import noise_law
 from datalens.audit.adversaries import ADVERSARIES
 from datalens.audit.baseline_budget import audit_budget
 from datalens.audit.baseline_doors import DOORS
@@ -120,6 +122,14 @@ def test_other_noise_passes(changes: dict[str, Any]) -> None:
     subject = subject_of("pate-gan", **changes)
     for check in (audit_budget, noise, mechanism):
         assert failures(check, subject) == set()
+
+
+def test_releases_too_short_to_be_told_apart_alone_are_joined() -> None:
+    rng = np.random.default_rng(0)
+    short = np.round(rng.normal(0, 5.0, (4000, 4)))
+    assert noise_law.check_fresh(short, 5.0).passed
+    assert not noise_law.check_fresh(np.concatenate([short[:2000]] * 2), 5.0).passed
+    assert not noise_law.check_fresh(np.repeat(short[:1], 4000, 0), 5.0).passed
 
 
 @pytest.mark.parametrize("scale", [0.95, 1.05])
