@@ -126,7 +126,8 @@ def check_fresh(noise_SN: np.ndarray, stddev: float) -> Finding:
     """
     bits = max(0.5, math.log2(stddev * math.sqrt(4 * math.pi)))  # of collision entropy in a draw
     length = math.ceil(_REPEAT_BITS / bits)
-    noise_SN = _joined(noise_SN, length)
+    if noise_SN.shape[1] < length:  # chance alone would repeat such short releases: all of them in a row
+        noise_SN = noise_SN.reshape(1, -1)
     length = min(noise_SN.shape[1], length)
     mixed = _mixed(noise_SN)
     keys = np.zeros((len(noise_SN), noise_SN.shape[1] - length + 1), np.uint64)
@@ -161,14 +162,6 @@ def cumulative(edges: np.ndarray, stddev: float, kind: NoiseKind) -> np.ndarray:
     values = np.arange(-reach, reach + 1)
     mass = np.exp(-(values**2) / (2 * stddev**2))
     return (np.cumsum(mass) / mass.sum())[np.clip(edges.astype(int) + reach, 0, 2 * reach)]
-
-
-def _joined(noise_SN: np.ndarray, length: int) -> np.ndarray:
-    """Rows of at least ``length`` draws, of several releases each where one is shorter; the last ones may be left out."""
-    releases, each = noise_SN.shape
-    together = min(releases, math.ceil(length / each))
-    rows = releases // together
-    return noise_SN[: rows * together].reshape(rows, together * each)
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
