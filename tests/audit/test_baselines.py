@@ -27,6 +27,7 @@ from datalens.audit.sabotage import ScaledNoise
 from datalens.baselines.model import Baseline
 from datalens.baselines.registry import METHODS, baseline
 from datalens.cli.main import main
+from datalens.training.sections import Privacy, validated
 
 NETWORK = {"latent_dim": 4, "hidden_units": 8, "channels": 4}
 SMALL: dict[str, dict[str, Any]] = {
@@ -73,7 +74,7 @@ CAUGHT_BY: dict[str, dict[Check, set[str]]] = {
 def subject_of(method: str, **privacy: Any) -> BaselineSubject:
     if method == NEEDS_OPACUS:
         pytest.importorskip("opacus")
-    return baseline_self_test_subject(method, **privacy)
+    return baseline_self_test_subject(method, validated(Privacy, {"epsilon": 4.0, **privacy}))
 
 
 def found_by(check: Check, subject: BaselineSubject) -> list[Finding]:

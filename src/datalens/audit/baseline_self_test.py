@@ -20,6 +20,7 @@ from datalens.training.sections import Privacy
 
 TRIALS = 20_000
 DRAWS = 60_000
+PRIVACY = Privacy(epsilon=4.0)
 SIZE = PublicSize(200, (1, 8, 8), 4)
 SETTINGS: dict[str, MethodSettings] = {
     DPMerf.name: MerfSettings(num_features=64),
@@ -31,13 +32,13 @@ SETTINGS: dict[str, MethodSettings] = {
 """Small runs to break. DP-GAN needs Opacus and is left out without it."""
 
 
-def baseline_self_test_subject(method: str, **privacy: object) -> BaselineSubject:
+def baseline_self_test_subject(method: str, privacy: Privacy = PRIVACY) -> BaselineSubject:
     """A small product to break.
 
     Raises:
         ConfigError: what the method needs is not installed.
     """
-    return BaselineSubject.of(SETTINGS[method], Privacy(epsilon=4.0).model_copy(update=privacy), SIZE)
+    return BaselineSubject.of(SETTINGS[method], privacy, SIZE)
 
 
 def baseline_self_test(

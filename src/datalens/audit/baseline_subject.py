@@ -75,17 +75,21 @@ class BaselineSubject:
                 return max(count, self.privacy.group_size + 1)
         return 0
 
-    def small(self, **changes: object) -> Method:
+    def small(self, num_steps: int = 1) -> Method:
         """The method with small networks, repeatable but for its noise.
 
         Args:
-            changes: settings; by default one step, a round.
+            num_steps: of its generator, or rounds.
         """
         whole: Any = self.method
         settings = whole.settings
         known = type(settings).model_fields
-        smaller: dict[str, object] = {"num_steps": 1, **_SMALL, **dict.fromkeys(_SHARDED, self.num_shards)}
-        smaller |= {"shard_size": None, "generator": None, **changes}
+        smaller: dict[str, object] = {
+            "num_steps": num_steps,
+            **_SMALL,
+            **dict.fromkeys(_SHARDED, self.num_shards),
+        }
+        smaller |= {"shard_size": None, "generator": None}
         if "generator" in known:
             smaller["generator"] = settings.generator.model_copy(update=_NETWORK)
         updated = settings.model_copy(update={name: v for name, v in smaller.items() if name in known})
@@ -134,9 +138,9 @@ class BaselineSubject:
             device=torch.device("cpu"),
         )
 
-    def learner(self, tap: Tap, data: LabelledImages, **changes: object) -> Learner:
+    def learner(self, tap: Tap, data: LabelledImages) -> Learner:
         """A small learner without noise behind a tap."""
-        method = self.small(**changes)
+        method = self.small()
         return tap.begin(method, self.context(method, data))
 
 
