@@ -86,10 +86,9 @@ class _DrawsBeforeItPays(PateGan):
 class _OverlappingLearner(PateGanLearner):
     def _gather(self) -> Shards:
         shards = super()._gather()
-        parts = [part.clone() for part in (shards.images_TRCHW, shards.labels_TR, shards.present_TR)]
-        for part in parts:
-            part[-1, -1] = part[0, 0]
-        return Shards(*parts)
+        images, labels = shards.images_TRCHW.clone(), shards.labels_TR.clone()
+        images[-1, -1], labels[-1, -1] = images[0, 0], labels[0, 0]
+        return Shards(images, labels, shards.present_TR)
 
 
 class _Overlapping(PateGan):
