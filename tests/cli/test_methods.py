@@ -136,6 +136,6 @@ def test_a_run_keeps_its_method_and_its_settings(
     ):
         assert main(["train", "shapes", "--resume", run, *words]) == 2
         assert line in capsys.readouterr().err
-    for verb in (["audit", run], ["verify", run, "--replay"]):
+    for verb in (["audit", run, "--twin", "--data", "shapes"], ["verify", run, "--replay"]):
         assert main(verb) == 2
         assert "for runs of " in capsys.readouterr().err

@@ -21,6 +21,8 @@ from datalens.training.algorithm import Parts
 RATE = 1e-6
 TOLERANCE = 0.01
 DRAWS = 400_000
+SLOW_DRAWS = 40_000
+"""Of discrete Gaussian noise, which is slow to draw."""
 FEWEST_RELEASES = 4
 _BINS = 50
 _REPEAT_BITS = 100
@@ -36,12 +38,17 @@ def audit_noise(subject: Subject, draws: int = DRAWS) -> list[Finding]:
     stddev = parts.mechanism.noise_stddev
     kind = parts.mechanism.noise.kind
     repeatable = parts.config.privacy.insecure_seed is not None
+    return check_noise(noise_SN if repeatable else np.concatenate([noise_SN, again_SN]), stddev, kind)
+
+
+def check_noise(noise_SN: np.ndarray, stddev: float, kind: NoiseKind) -> list[Finding]:
+    """All four checks of S releases of N draws each."""
     flat = noise_SN.reshape(-1)
     return [
         check_stddev(flat, stddev, kind),
         check_shape(flat, stddev, kind),
         check_independence(flat, stddev),
-        check_fresh(noise_SN if repeatable else np.concatenate([noise_SN, again_SN]), stddev),
+        check_fresh(noise_SN, stddev),
     ]
 
 
@@ -52,6 +59,11 @@ def draw_releases(parts: Parts, dim: int, draws: int) -> np.ndarray:
     return np.stack(
         [mechanism_at(parts, step).noisy_tally(zeros_BD).double().numpy().ravel() for step in range(releases)]
     )
+
+
+def default_draws(kind: NoiseKind) -> int:
+    """Draws where no number was asked for."""
+    return SLOW_DRAWS if kind is NoiseKind.DISCRETE else DRAWS
 
 
 def check_stddev(noise: np.ndarray, stddev: float, kind: NoiseKind) -> Finding:
@@ -113,7 +125,10 @@ def check_fresh(noise_SN: np.ndarray, stddev: float) -> Finding:
     Runs are long enough that chance repeats one (or their 64-bit keys agree) with probability below 1e-6.
     """
     bits = max(0.5, math.log2(stddev * math.sqrt(4 * math.pi)))  # of collision entropy in a draw
-    length = min(noise_SN.shape[1], math.ceil(_REPEAT_BITS / bits))
+    length = math.ceil(_REPEAT_BITS / bits)
+    if noise_SN.shape[1] < length:  # chance alone would repeat such short releases: all of them in a row
+        noise_SN = noise_SN.reshape(1, -1)
+    length = min(noise_SN.shape[1], length)
     mixed = _mixed(noise_SN)
     keys = np.zeros((len(noise_SN), noise_SN.shape[1] - length + 1), np.uint64)
     weights = np.random.default_rng(0).integers(1, 2**63, length, dtype=np.uint64)

@@ -6,6 +6,7 @@ Reading and pricing are those of ``datalens verify``, which share no code with w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,23 @@ _ROUNDING = 1e-6
 _PAID = ("release", "recovered")
 
 
-def replay_ledger(path: Path, directions: Path | None = None) -> list[Finding]:
+def replay_ledger(path: Path, directions: Path | None = None, *, one_a_step: bool = True) -> list[Finding]:
     """Chain, order and cost of a ledger file; with a record of directions, that each was paid for once.
 
     The chain comes first; where it is broken, nothing else is looked at.
+
+    Args:
+        path: of the ledger.
+        directions: of what was released, where that is kept.
+        one_a_step: a step is charged once; without, it may hold several releases, and steps never go back.
     """
     try:
         entries = read_entries(path)
     except Difference as error:
         return [failed("ledger-chain", str(error))]
     findings = [Finding("ledger-chain", True, f"{len(entries)} lines, each hashed with the one before")]
-    for name, check in (("ledger-order", _check_order), ("ledger-cost", _check_cost)):
+    order = partial(_check_order, one_a_step=one_a_step)
+    for name, check in (("ledger-order", order), ("ledger-cost", _check_cost)):
         try:
             findings.append(check(entries))
         except (Difference, KeyError, TypeError, ValueError) as error:
@@ -44,8 +51,8 @@ def replay_ledger(path: Path, directions: Path | None = None) -> list[Finding]:
     return findings
 
 
-def _check_order(entries: Sequence[Entry]) -> Finding:
-    """Authorised before it is spent; every step charged once, and in order."""
+def _check_order(entries: Sequence[Entry], *, one_a_step: bool) -> Finding:
+    """Authorised before it is spent; every step charged once where that is the rule, and in order."""
     wrong: list[str] = []
     authorised = "authorisation" in entries[0].body
     last_step, late, releases = -1, 0, 0
@@ -59,7 +66,7 @@ def _check_order(entries: Sequence[Entry]) -> Finding:
                 wrong.append(f"line {entry.number} spends before anything is authorised")
         step = entry.body.get("note", {}).get("step") if entry.kind == "release" else None
         if step is not None:
-            if step <= last_step:
+            if step < last_step or (one_a_step and step == last_step):
                 wrong.append(f"line {entry.number} charges step {step} after step {last_step}")
             last_step = step
     text = wrong[0] if wrong else f"{releases} releases, each after what authorises it and in order of steps"

@@ -9,18 +9,14 @@ from datalens.audit.bookkeeping import audit_budget, audit_partition
 from datalens.audit.findings import Finding, Report
 from datalens.audit.isolation import audit_isolation, audit_shards
 from datalens.audit.mechanism import audit_mechanism, audit_sensitivity
-from datalens.audit.noise_law import DRAWS, audit_noise
+from datalens.audit.noise_law import audit_noise, default_draws
 from datalens.audit.replay import replay_ledger
 from datalens.audit.subject import Subject
 from datalens.audit.verify import verify_run
-from datalens.privacy.events import NoiseKind
 from datalens.privacy.ledger import Ledger
 from datalens.training.facts import PublicFacts, read_facts
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import terms_in_force
-
-SLOW_DRAWS = 40_000
-"""Of discrete Gaussian noise, which is slow to draw."""
 
 
 def audit_run(
@@ -59,11 +55,11 @@ def audit_files(source: RunFolder) -> list[Finding]:
     if source.partition.is_file():
         findings.append(audit_partition(source.partition))
     if source.certificate.is_file():
-        findings.append(_verified(source.root))
+        findings.append(verified(source.root))
     return findings
 
 
-def _verified(root: Path) -> Finding:
+def verified(root: Path) -> Finding:
     """What ``datalens verify`` says, so that an audit passes nothing that it would not."""
     differences = verify_run(root).differences
     text = (
@@ -81,8 +77,7 @@ def audit_subject(
     tell: Callable[[Finding], None] = lambda _: None,
 ) -> list[Finding]:
     """Every check that looks at the product itself, cheap ones first; the self-test's entry too."""
-    if draws is None:
-        draws = SLOW_DRAWS if subject.config.privacy.noise is NoiseKind.DISCRETE else DRAWS
+    draws = draws or default_draws(subject.config.privacy.noise)
     findings: list[Finding] = []
     checks: tuple[Callable[[], Finding | list[Finding]], ...] = (
         lambda: audit_budget(subject),

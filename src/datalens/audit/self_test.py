@@ -31,16 +31,20 @@ def self_test(subject: Subject | None = None, tell: Callable[[Finding], None] = 
     findings: list[Finding] = []
     for name, sabotage in {SOUND: lambda sound: sound, **SABOTAGES}.items():
         found = Report(tuple(audit_subject(sabotage(subject), TRIALS, DRAWS)))
-        caught_by = [finding.name for finding in found.failures]
-        wanted = name != SOUND
-        said = f"caught by {', '.join(caught_by)}" if caught_by else "nothing found"
-        finding = Finding(
-            "self-test",
-            bool(caught_by) == wanted,
-            f"{name}: {said}",
-            {"sabotage": name, "caught_by": caught_by},
-            found.false_alarm if not wanted else 0.0,
-        )
+        finding = told(name, found, wanted=name != SOUND)
         findings.append(finding)
         tell(finding)
     return Report(tuple(findings))
+
+
+def told(name: str, found: Report, *, wanted: bool) -> Finding:
+    """What an audit of the product came to; passes where it was caught as ``wanted``."""
+    caught_by = [finding.name for finding in found.failures]
+    said = f"caught by {', '.join(caught_by)}" if caught_by else "nothing found"
+    return Finding(
+        "self-test",
+        bool(caught_by) == wanted,
+        f"{name}: {said}",
+        {"sabotage": name, "caught_by": caught_by},
+        found.false_alarm if not wanted else 0.0,
+    )

@@ -29,7 +29,7 @@ from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.models.finish import FinishedGenerator
-from datalens.noise import make_noise
+from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
@@ -126,6 +126,10 @@ class DPMerf:
         """Where every record's features are put."""
         return Grid(1.0, self.units, self.settings.num_features)
 
+    def mechanism(self, noise: NoiseSource) -> VectorSum:
+        """Where the table becomes public."""
+        return VectorSum(self.grid, self.noise_stddev, noise, self.group_size)
+
     def planned(self) -> tuple[Planned, ...]:
         """The one release."""
         return (self.release,)
@@ -206,8 +210,7 @@ class MerfLearner:
     def _release(self, step: int) -> Tensor:
         """The noisy mean embedding, float32 [Y, 2M]; a public number of records divides it."""
         method, context = self._method, self._context
-        noise = context.noise_for(WHAT, 0)
-        mechanism = VectorSum(method.grid, method.noise_stddev, noise, method.group_size)
+        mechanism = method.mechanism(context.noise_for(WHAT, 0))
         sums_YF = embedding_sums(context.data, self._features, method.grid, method.size.num_classes)
         noisy_YF = mechanism.release(sums_YF, context.budget, {"step": step, "what": WHAT}).value
         return (noisy_YF / method.size.num_records).to(torch.float32)

@@ -11,7 +11,7 @@ from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.errors import RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import RunFacts, common_facts, read_facts, whole
+from datalens.training.facts import PublicFacts, RunFacts, common_facts, read_facts, whole
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
 
@@ -76,7 +76,7 @@ def method_of(root: Path) -> str:
     return str(data.get("method", "datalens"))
 
 
-def facts_of(root: Path) -> RunFacts:
+def facts_of(root: Path) -> PublicFacts | BaselineFacts:
     """What everybody may know of the run in a folder, whatever its method.
 
     Raises:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.baselines import DATALENS
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Text, Whole
 from datalens.errors import ConfigError, NotPrivateError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from datalens.audit.findings import Finding
     from datalens.data.images import LabelledImages
     from datalens.training.facts import PublicFacts
@@ -45,8 +48,8 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     """Try to catch RUN leaking more than it claims; exit with 0 (nothing found) or 1 (caught).
 
     Checks the ledger under a second accountant, the partition, the budget, the isolation of teachers, the noise,
-    and attacks the mechanism with the worst votes there are. RUN is not changed. A low bound is what an attack
-    could show, never a proof.
+    and attacks the mechanism with the worst votes there are; of a baseline, each kind of release that it plans. RUN
+    is not changed. A low bound is what an attack could show, never a proof. A run without a guarantee fails.
 
     \b
     datalens audit runs/mnist
@@ -54,25 +57,22 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     datalens audit runs/mnist --twin --data mnist
     """  # fmt: skip
     from datalens.audit.findings import Report
-    from datalens.audit.run import audit_run
+    from datalens.baselines.facts import facts_of, method_of
     from datalens.cli.fitness import unfit_line
-    from datalens.training.facts import read_facts
-    from datalens.training.run_folder import RunFolder
+    from datalens.training.facts import PublicFacts
 
     _check_options(run, source, options)
     output = Output(options["json_target"], quiet=options["quiet"])
-    facts = read_facts(RunFolder.open(Path(run)))
+    facts, method = facts_of(Path(run)), method_of(Path(run))
+    if source is not None and not isinstance(facts, PublicFacts):
+        raise ConfigError(f"--twin: is for runs of {DATALENS}, and {run} is one of {method}; leave it out")
 
     def tell(finding: Finding) -> None:
         output.say(f"{'ok  ' if finding.passed else 'FAIL'} {finding.name}: {finding.text}")
 
-    data = _twin_data(source, facts, options) if source else None
-    findings = list(audit_run(Path(run), trials=options["trials"], tell=tell).findings)
-    if options["self_test"]:
-        from datalens.audit.self_test import self_test
-
-        findings += self_test(tell=tell).findings
-    if data is not None:
+    data = _twin_data(source, facts, options) if source and isinstance(facts, PublicFacts) else None
+    findings = _findings(run, method, options, tell)
+    if data is not None and isinstance(facts, PublicFacts):
         from datalens.audit.twin import audit_twin
         from datalens.cli.progress import TrainingProgress
 
@@ -86,6 +86,26 @@ def audit(run: str, source: str | None, **options: Any) -> int:
         output.insist(last)
     output.insist(report.verdict)
     return 0 if report.passed else CAUGHT
+
+
+def _findings(
+    run: str, method: str, options: dict[str, Any], tell: Callable[[Finding], None]
+) -> list[Finding]:
+    """Of the run, and of the self-test where it was asked for; a baseline's tests its own method."""
+    if method == DATALENS:
+        from datalens.audit.run import audit_run as audited
+        from datalens.audit.self_test import self_test
+    else:
+        from functools import partial
+
+        from datalens.audit.baseline_run import audit_baseline as audited
+        from datalens.audit.baseline_self_test import baseline_self_test
+
+        self_test = partial(baseline_self_test, (method,))
+    findings = list(audited(Path(run), trials=options["trials"], tell=tell).findings)
+    if options["self_test"]:
+        findings += self_test(tell=tell).findings
+    return findings
 
 
 def _check_options(run: str, source: str | None, options: dict[str, Any]) -> None:

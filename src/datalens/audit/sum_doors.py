@@ -1,0 +1,135 @@
+"""Doors of baselines that release sums of vectors, one a record: all records' (DP-MERF) or a lot's (DP-GAN)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datalens.mechanisms.sampled_sum import SampledSum
+from datalens.mechanisms.vector_sum import Grid, VectorSum
+from datalens.noise import NoiseSource, OsEntropy
+from datalens.noise.none import NoNoise
+from datalens.privacy.budget import Authorisation, Budget
+from datalens.privacy.events import NoiseKind, NoisyEvent
+from datalens.privacy.ledger import Ledger
+
+SILENT = NoNoise()
+HUGE = 1e9
+"""Of a vector or gradient that only clipping keeps from moving a sum without bound."""
+
+
+def free_budget() -> Budget:
+    """A budget that pays for everything, for releases of numbers that are nobody's."""
+    return Budget(Ledger.in_memory(), Authorisation.not_private())
+
+
+def whole(values: Tensor, noise: NoiseSource) -> Tensor:
+    """Noisy whole numbers that went to real ones and back, without what that rounded; others as they are."""
+    return values if noise.kind is NoiseKind.CONTINUOUS else values.round()
+
+
+def longest(grid: Grid) -> int:
+    """What becomes of the first coordinate of a vector without bound: whole numbers of the grid."""
+    row = torch.zeros(1, grid.dim)
+    row[0, 0] = HUGE * grid.norm_bound
+    return int(grid.put(row)[0, 0])
+
+
+@dataclass(frozen=True)
+class SumDoor:
+    """A sum over all records (:class:`VectorSum`)."""
+
+    what: str
+    make: Callable[[NoiseSource], VectorSum]
+    coordinates: int
+    questions: int = 1
+
+    @property
+    def stream(self) -> str:
+        """The name of the release."""
+        return self.what
+
+    @property
+    def stddev(self) -> float:
+        """In units of the grid."""
+        return self.make(SILENT).noise_stddev
+
+    def summed(self, given: Sequence[Tensor]) -> Tensor:
+        """The sums."""
+        (sums,) = given
+        return self._noisy(self.make(SILENT), sums)
+
+    def drawn(self, noise: NoiseSource) -> np.ndarray:
+        """Of one release of zeros."""
+        zeros = torch.zeros(self.coordinates, dtype=torch.int64)
+        return self._noisy(self.make(noise), zeros).numpy()
+
+    def event(self, questions: int, stddev: float, noise: NoiseSource) -> NoisyEvent:
+        """Of one release."""
+        return replace(self.make(noise), noise_stddev=stddev).event(questions)
+
+    def tried(
+        self, changed: bool, questions: int, stddev: float, noise: NoiseSource, trials: int
+    ) -> np.ndarray:
+        """No record, or one person's, all along one coordinate; the others would hold noise alone."""
+        mechanism = replace(self.make(noise), noise_stddev=stddev)
+        own = mechanism.group_size * longest(mechanism.grid) if changed else 0
+        sums = torch.full((trials, 1), own, dtype=torch.int64)
+        return self._noisy(mechanism, sums).numpy()
+
+    def _noisy(self, mechanism: VectorSum, sums: Tensor) -> Tensor:
+        value = mechanism.release(sums.cpu(), free_budget(), {}).value
+        return whole(value * mechanism.grid.scale, mechanism.noise)
+
+
+@dataclass(frozen=True)
+class SampledDoor:
+    """A sum over a lot (:class:`SampledSum`). A trial draws its lot too, by the mechanism's own coins."""
+
+    what: str
+    make: Callable[[NoiseSource], SampledSum]
+    questions: int = 1
+
+    @property
+    def stream(self) -> str:
+        """The name of the release."""
+        return self.what
+
+    @property
+    def stddev(self) -> float:
+        """In units of the grid."""
+        return self.make(SILENT).noise_stddev
+
+    def summed(self, given: Sequence[Tensor]) -> Tensor:
+        """The sum."""
+        (sum_D,) = given
+        return self._noisy(self.make(SILENT), sum_D)
+
+    def drawn(self, noise: NoiseSource) -> np.ndarray:
+        """Of one release of zeros."""
+        mechanism = self.make(noise)
+        return self._noisy(mechanism, torch.zeros(mechanism.grid.dim, dtype=torch.int64)).numpy()
+
+    def event(self, questions: int, stddev: float, noise: NoiseSource) -> NoisyEvent:
+        """Of one release."""
+        return replace(self.make(noise), noise_stddev=stddev).event()
+
+    def tried(
+        self, changed: bool, questions: int, stddev: float, noise: NoiseSource, trials: int
+    ) -> np.ndarray:
+        """No record, or one person's, each in the lot by a coin of its own. Trials are coordinates of one sum."""
+        mechanism = self.make(noise)
+        own = longest(mechanism.grid)
+        mechanism = replace(mechanism, grid=replace(mechanism.grid, dim=trials), noise_stddev=stddev)
+        sum_D = torch.zeros(trials, dtype=torch.int64)
+        for _ in range(mechanism.group_size if changed else 0):
+            sum_D[torch.from_numpy(mechanism.lot(trials, OsEntropy()))] += own
+        return self._noisy(mechanism, sum_D).view(trials, 1).numpy()
+
+    def _noisy(self, mechanism: SampledSum, sum_D: Tensor) -> Tensor:
+        value = mechanism.release(sum_D.cpu(), free_budget(), {}).value
+        return whole(value * mechanism.grid.scale, mechanism.noise)
