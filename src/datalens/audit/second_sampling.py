@@ -73,7 +73,8 @@ def step_again(order: float, probability: float, multiplier: float) -> float:
     ratio = math.log(probability) + x * inverse - inverse**2 / 2
     rest = math.log1p(-probability) if probability < 1 else -math.inf
     log_terms = order * np.logaddexp(rest, ratio) - x * x / 2
-    moment = float(logsumexp(log_terms)) + math.log(spacing) - 0.5 * math.log(2 * math.pi)
+    log_sum: Any = logsumexp(log_terms)
+    moment = float(log_sum) + math.log(spacing) - 0.5 * math.log(2 * math.pi)
     return max(0.0, moment) / (order - 1)
 
 
