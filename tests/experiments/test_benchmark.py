@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from datalens import data
+from datalens.baselines.method import PublicSize
 from datalens.cli.main import main
 from datalens.errors import ConfigError, RunError
 from datalens.experiments import benchmark, trials
@@ -18,6 +19,7 @@ from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.contenders import CONTENDERS, contender
 from datalens.experiments.measure import Workplace, measure, without_last_sixth
 from datalens.experiments.store import ResultsStore
+from datalens.experiments.tables import TABLES
 
 TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
 SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY)
@@ -112,6 +114,20 @@ def test_four_settings_were_tried_and_one_of_them_is_used(name: str) -> None:
     assert len({cell.key for cell in cells}) == len(cells) == 4
     assert all(cell.held_out for cell in cells)
     assert trials.chosen(name) == cells[trials.CHOSEN.get(name, 0)].settings
+
+
+def test_hindrances_go_one_after_the_other() -> None:
+    rows = {row.labels: row.cell for row in TABLES["limits"]().rows}
+    assert len({cell.key for cell in rows.values()}) == len(rows)
+    noisy, quiet = rows["g-pate", "nothing, epsilon 1"], rows["g-pate", "without noise"]
+    alone, plain = rows["g-pate", "and one teacher"], rows["g-pate", "and no projection, 100 bins"]
+    assert noisy.key == contender("g-pate", "mnist", 1.0).key, "the same cell as in Table 1"
+    assert [cell.config().privacy.is_private for cell in (noisy, quiet, alone, plain)] == [True, *[False] * 3]
+    teachers = [cell.config().settings.model_dump()["num_teachers"] for cell in (quiet, alone, plain)]
+    assert teachers[0] > 1 and teachers[1:] == [1, 1]
+    for cell in rows.values():
+        config = cell.config()
+        config.settings.plan(config.privacy, PublicSize(60_000, (1, 28, 28), 10))
 
 
 def test_the_command_runs_draws_and_runs_nothing_twice(

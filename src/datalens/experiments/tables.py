@@ -10,6 +10,7 @@ from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
+from datalens.experiments.limits import table_limits
 from datalens.experiments.reasons import table_reasons
 from datalens.experiments.settings import (
     ACCURACY,
@@ -254,5 +255,6 @@ TABLES = {
     "images": table_images,
     "networks": table_networks,
     "trials": table_trials,
+    "limits": table_limits,
     "reasons": table_reasons,
 }

@@ -1,0 +1,60 @@
+"""What limits each baseline: noise, shards and compression taken away one after the other, on MNIST.
+
+Without noise nothing is promised. With one shard a single teacher sees all records, which no plan with noise could
+afford. What is then still missing is the method's own: its networks, its steps, its loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from datalens.experiments.baseline_cells import BaselineCell
+from datalens.experiments.settings import ONE_SEED, PROTOCOL_NOTES, SHORT
+from datalens.experiments.table import Column, Row, Table
+from datalens.experiments.trials import Settings, chosen
+
+LEARNT_ON = "mnist"
+NO_NOISE = "without noise"
+
+REMOVED: dict[str, tuple[tuple[str, Settings], ...]] = {
+    "dp-merf": (),
+    "pate-gan": (("and one teacher", (("num_teachers", 1),)),),
+    "g-pate": (
+        ("and one teacher", (("num_teachers", 1),)),
+        ("and no projection, 100 bins", (("num_projected", 784), ("num_bins", 100))),
+    ),
+    "dp-gan": (("and no clipping", (("max_grad_norm", 1e4),)),),
+    "gs-wgan": (("and one critic, as many generator steps", (("num_critics", 1), ("num_steps", 500))),),
+}
+"""By method, what goes after the noise; each removal keeps those before it."""
+
+
+def table_limits() -> Table:
+    """Every baseline at epsilon 1 and 10, then with its hindrances removed."""
+    rows = [
+        Row((name, what), cell, ONE_SEED, "", (SHORT,)) for name in REMOVED for what, cell in _removals(name)
+    ]
+    return Table(
+        "limits",
+        "What limits the baselines: MNIST, hindrances removed one after the other",
+        ("method", "what is removed"),
+        (
+            Column("CNN, 10,000", SHORT),
+            Column("its best test epoch", SHORT, "best_epoch_accuracy"),
+            Column("seconds", "run", "training_seconds", percent=False),
+        ),
+        "paper",
+        tuple(rows),
+        (PROTOCOL_NOTES[0], "Each row keeps what the rows above it removed. inf: nothing is promised."),
+    )
+
+
+def _removals(name: str) -> Iterator[tuple[str, BaselineCell]]:
+    """(what is removed, the cell), from nothing on."""
+    settings = dict(chosen(name))
+    for epsilon, what in ((1.0, "nothing, epsilon 1"), (10.0, "nothing, epsilon 10"), (math.inf, NO_NOISE)):
+        yield what, BaselineCell(LEARNT_ON, name, epsilon, settings=chosen(name))
+    for what, changes in REMOVED[name]:
+        settings |= dict(changes)
+        yield what, BaselineCell(LEARNT_ON, name, math.inf, settings=tuple(settings.items()))
