@@ -16,8 +16,9 @@ from datalens.experiments import benchmark, trials
 from datalens.experiments.apart import in_fresh_process, peak_memory_mib
 from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.contenders import CONTENDERS, contender
-from datalens.experiments.measure import Workplace, measure, without_last_sixth
+from datalens.experiments.measure import measure
 from datalens.experiments.store import ResultsStore
+from datalens.experiments.workplace import Workplace, without_last_sixth
 
 TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
 SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY)

@@ -23,11 +23,12 @@ from datalens.experiments.compressions import (
     cells_of_equal_steps,
     table_5,
 )
-from datalens.experiments.measure import Workplace, measure
+from datalens.experiments.measure import measure
 from datalens.experiments.settings import SHORT, base_cell
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.study import NotRun, Study
 from datalens.experiments.sweep import refusal_of
+from datalens.experiments.workplace import Workplace
 from datalens.mechanisms.kinds import MechanismKind
 from datalens.training.plan import plan_releases
 

@@ -13,12 +13,14 @@ from tiny_cell import TINY
 from datalens import data
 from datalens.cli.main import main
 from datalens.errors import ConfigError, NotPrivateError
-from datalens.experiments import measure as measuring
 from datalens.experiments.cells import Cell
-from datalens.experiments.measure import GRID_ROWS, Scorer, Workplace, images_of, measure
+from datalens.experiments.grids import GRID_ROWS
+from datalens.experiments.measure import measure
+from datalens.experiments.scorer import Scorer, images_of
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.sweep import Work, run
 from datalens.experiments.variants import Variant
+from datalens.experiments.workplace import Workplace
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_a_score_names_its_number_of_images(name: str) -> None:
 
 def test_experiments_are_for_published_data(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     people = replace(data.load("shapes"), public=False)
-    monkeypatch.setattr(measuring.data, "load", lambda *_, **__: people)
+    monkeypatch.setattr(data, "load", lambda *_, **__: people)
     with pytest.raises(NotPrivateError, match="published data"):
         place.data_of("shapes")
 

@@ -11,9 +11,6 @@ from typing import Any, TypeAlias
 from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.experiments.cells import DATA_SETS, PROTOCOL, Cell
 
-HELD_OUT_SHARE = 6
-"""A trial's images are scored on the last sixth of the training images, and the rest are its records."""
-
 
 @dataclass(frozen=True)
 class BaselineCell:

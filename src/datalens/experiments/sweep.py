@@ -13,9 +13,10 @@ from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, ConfigError, DataError
 from datalens.experiments.baseline_cells import AnyCell
-from datalens.experiments.measure import Workplace, measure
+from datalens.experiments.measure import measure
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.table import Row
+from datalens.experiments.workplace import Workplace
 from datalens.training.plan import check_plan
 from datalens.training.release import environment
 
