@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tiny_cell import TINY
 from datalens import data
 from datalens.cli.main import main
 from datalens.errors import ConfigError, NotPrivateError
+from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.cells import Cell
 from datalens.experiments.grids import GRID_ROWS
 from datalens.experiments.measure import measure
@@ -108,6 +110,21 @@ def test_a_plan_that_is_refused_is_a_result_and_other_cells_go_on(tmp_path: Path
     assert reason is not None and "epsilon=10 is too small for one step" in reason
     assert f"{dear.title}: refused: {reason}" in told
     assert store.refusal(TINY) is None and store.missing(TINY, ["logistic-40"]) == []
+
+
+def test_a_package_that_is_not_installed_is_no_refusal_and_other_cells_go_on(
+    tmp_path: Path, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opacus.grad_sample", None)
+    cell = BaselineCell("shapes", "dp-gan", 10.0)
+    store = ResultsStore(tmp_path / "results.jsonl")
+    work = [Work(item, ("logistic-40",)) for item in (cell, cell.with_seed(1), TINY)]
+    (line,) = run(work, store, place)
+    assert line.startswith("dp-gan: passed over (") and "pip install 'datalens-dp[dpsgd]'" in line
+    assert store.run(cell) is None and store.refusal(cell) is None, (
+        "it is tried again once the package is there"
+    )
+    assert store.missing(TINY, ["logistic-40"]) == []
 
 
 def test_a_mistake_in_a_table_is_no_refusal(tmp_path: Path, place: Workplace) -> None:
