@@ -97,7 +97,7 @@ def test_a_method_without_privacy_has_one_row_for_all_epsilons() -> None:
     table = benchmark.benchmark_table("mnist", ["dc-gan", "dp-merf"], [1.0, 10.0], 2)
     assert [row.labels for row in table.rows] == [("dc-gan", "inf"), ("dp-merf", "1"), ("dp-merf", "10")]
     assert all(row.seeds == (0, 1) for row in table.rows)
-    assert [row.paper for row in table.rows] == ["paper 96.5", "re-run 83.9", "re-run 83.2"]
+    assert [row.printed for row in table.rows] == ["paper 96.5", "re-run 83.9", "re-run 83.2"]
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
