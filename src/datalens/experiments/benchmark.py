@@ -61,8 +61,7 @@ def benchmark_table(
         (
             ACCURACY_NOTE,
             "IS (higher is better) and FID (lower is better): 10,000 images, features of a classifier trained on the "
-            "real training images, so compare within a column. `datalens reproduce real` has those of real "
-            "digits and clothes.",
+            "real training images, so compare within a column; `datalens reproduce real` has the ceiling.",
             BOTH_EPSILONS_NOTE,
             "Seconds and MiB are of the training's process, which holds PyTorch and the records too, without the "
             "scores; MiB: its largest resident set. Seconds are as good as the machine was quiet.",

@@ -43,7 +43,10 @@ ACCURACY_NOTE = (
     "last of a fixed number of epochs (CNN 4, others 10). Seeds count from 0, insecure: mean ± standard deviation of "
     "several, and no spread of one. A best test epoch is what the paper's code prints; the test set chose it."
 )
-EPSILON_NOTE = "epsilon: spent, exact accountant, delta 1e-5, adding or removing one record; replacing one costs the same."
+EPSILON_NOTE = (
+    "epsilon: spent, exact accountant, delta 1e-5, adding or removing one record; "
+    "replacing one costs the same."
+)
 BOTH_EPSILONS_NOTE = (
     "epsilon: spent, exact accountant (RDP where records are sampled), delta 1e-5, adding or removing one record; "
     "beside it for replacing one, as in the certificate. inf: nothing is promised."
