@@ -57,7 +57,8 @@ class BaselineCell:
     def key(self) -> str:
         """Digest of everything that decides the result: equal settings are run once.
 
-        The method's settings are in it, also those at their default: a default that changes is another cell.
+        The method's settings are in it, also those at their default: a default that changes is another cell. Those of
+        privacy are there where they are not their default, and performance decides nothing.
 
         >>> defaults = BaselineCell("mnist", "dp-merf", 1.0)
         >>> defaults.key == BaselineCell("mnist", "dp-merf", 1.0, settings=(("num_features", 10000),)).key

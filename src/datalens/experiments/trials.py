@@ -1,7 +1,7 @@
 """The few settings that each baseline was tried with, and which of them its cells in the tables have.
 
 A trial learns on the first five sixths of MNIST's training images at epsilon 1 and is scored on the last sixth, with
-one seed and at most a quarter of a cell's time. No epsilon covers the choice: the images are published ones.
+one seed. No epsilon covers the choice: the images are published ones.
 """
 
 from __future__ import annotations

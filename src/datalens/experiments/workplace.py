@@ -11,7 +11,10 @@ from datalens.errors import NotPrivateError
 from datalens.experiments.scorer import Scorer
 
 HELD_OUT_SHARE = 6
-"""A trial of settings is scored on the last sixth of the training images, and the rest are its records."""
+"""A trial of settings is scored on the last sixth of the training images, and the rest are its records.
+
+Part of what :data:`~datalens.experiments.cells.PROTOCOL` stands for: no cell's key has it.
+"""
 
 
 @dataclass
