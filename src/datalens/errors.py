@@ -30,6 +30,10 @@ class ConfigError(DataLensError, ValueError):
     """A setting that breaks a rule; raised before anything is read, trained or written."""
 
 
+class MissingExtraError(ConfigError):
+    """An optional package that a setting needs and that is not installed; the message says how to install it."""
+
+
 class PrivacyWarning(UserWarning):
     """A setting under which the guarantee says less than its number suggests; the run goes on."""
 

@@ -18,7 +18,7 @@ from datalens.baselines.per_record import per_record_gradients
 from datalens.baselines.pricing import replace_one_price
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
-from datalens.errors import BudgetError, CheckpointError, ConfigError
+from datalens.errors import BudgetError, CheckpointError, ConfigError, MissingExtraError
 from datalens.evaluation import evaluate_utility
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
@@ -268,7 +268,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(monkeypatch: pytest.Monke
     with pytest.raises(ConfigError, match="group"):
         begin(dataclasses.replace(RECORDS, group_ids=np.arange(60)))
     monkeypatch.setitem(sys.modules, "opacus.grad_sample", None)
-    with pytest.raises(ConfigError, match=r"need Opacus.*pip install 'datalens-dp\[dpsgd\]'"):
+    with pytest.raises(MissingExtraError, match=r"need Opacus.*pip install 'datalens-dp\[dpsgd\]'"):
         SMALL.plan(SEEDED, SIZE)
 
 

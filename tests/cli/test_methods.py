@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.baselines.registry import METHODS
 from datalens.cli.main import main
 
 SMALL = """
@@ -84,6 +85,13 @@ def test_a_missing_extra_is_named_with_how_to_install_it(
     said = capsys.readouterr().err
     assert "run: pip install 'datalens-dp[dpsgd]'" in said and said.strip().count("\n") == 0
     assert not (tmp_path / "run").exists()
+
+
+def test_the_help_names_every_method(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is written by hand, since help needs no torch."""
+    assert main(["train", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ", ".join(METHODS) in said
 
 
 GENERATOR = "latent_dim = 4\nhidden_units = 16\nchannels = 4\ncritic_channels = 2\n"

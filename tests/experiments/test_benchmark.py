@@ -3,131 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 from pathlib import Path
 
 import pytest
 
-from datalens import data
-from datalens.baselines.method import PublicSize
 from datalens.cli.main import main
-from datalens.errors import ConfigError, RunError
 from datalens.experiments import benchmark, trials
-from datalens.experiments.apart import in_fresh_process, peak_memory_mib
-from datalens.experiments.baseline_cells import BaselineCell
-from datalens.experiments.contenders import CONTENDERS, contender
-from datalens.experiments.measure import Workplace, measure, without_last_sixth
-from datalens.experiments.store import ResultsStore
-from datalens.experiments.tables import TABLES
 
 TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
-SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY)
-
-
-def test_a_baseline_is_trained_scored_and_priced(tmp_path: Path) -> None:
-    store, place = ResultsStore(tmp_path / "results.jsonl"), Workplace(tmp_path / "scratch", grids=tmp_path)
-    told: list[str] = []
-    measure(SMALL, ["logistic-40"], store, place, told.append)
-    result, score = store.run(SMALL), store.score(SMALL, "logistic-40")
-    assert result is not None and score is not None and told == ["training", "logistic-40"]
-    privacy = result["privacy"]
-    assert 9.9 < privacy["spent_epsilon"]["exact"] <= privacy["authorised_epsilon"] <= 10.0
-    assert privacy["replace_one_epsilon"] > 2 * privacy["spent_epsilon"]["exact"], (
-        "features twice as far apart"
-    )
-    assert result["config"]["privacy"]["insecure_seed"] == 0 and result["peak_memory_mib"] is None
-    assert score["num_test"] == data.load("shapes", split="test").num_records
-    assert (tmp_path / f"{SMALL.key}.png").exists()
-
-
-def test_a_trial_never_sees_a_test_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    load = data.load
-    monkeypatch.setattr(
-        data, "load", lambda name, split, root: asked.append(split) or load(name, split=split)
-    )
-    cell = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY, held_out=True)
-    store = ResultsStore(tmp_path / "results.jsonl")
-    measure(cell, ["logistic-40"], store, Workplace(tmp_path / "scratch"))
-    score, result = store.score(cell, "logistic-40"), store.run(cell)
-    assert asked == ["train"] and score is not None and result is not None
-    records, validation = without_last_sixth(load("shapes"))
-    assert score["num_test"] == validation.num_records
-    assert records.num_records + validation.num_records == load("shapes").num_records
-    assert (records.images[-1] != validation.images[0]).any()
-
-
-def test_an_infinite_epsilon_adds_no_noise_and_promises_nothing(tmp_path: Path) -> None:
-    cell = BaselineCell("shapes", "dp-merf", math.inf, settings=TINY)
-    store = ResultsStore(tmp_path / "results.jsonl")
-    measure(cell, ["logistic-40"], store, Workplace(tmp_path / "scratch"))
-    result = store.run(cell)
-    assert result is not None and result["privacy"] is None and result["cell"]["epsilon"] is None
-
-
-def test_keys_hold_all_that_decides_a_result() -> None:
-    cells = [
-        SMALL,
-        SMALL.with_seed(1),
-        BaselineCell("shapes", "dp-merf", 1.0, settings=TINY),
-        BaselineCell("shapes", "dp-merf", math.inf, settings=TINY),
-        BaselineCell("shapes", "dp-merf", 10.0, settings=TINY, held_out=True),
-        BaselineCell("shapes", "dp-merf", 10.0),
-        BaselineCell("mnist", "dp-merf", 10.0, settings=TINY),
-    ]
-    assert len({cell.key for cell in cells}) == len(cells)
-
-
-def test_a_training_in_a_process_of_its_own_tells_its_own_peak_of_memory() -> None:
-    mine = peak_memory_mib()
-    ballast = bytearray(os.urandom(1024)) * (400 * 1024)  # 400 MiB, which the new process must not count
-    theirs = in_fresh_process(peak_memory_mib)
-    assert len(ballast) == 400 * 2**20 and peak_memory_mib() > max(mine, 400.0)
-    assert 5 < theirs < peak_memory_mib() - 200
-
-
-def test_an_error_of_a_process_of_its_own_arrives_whole() -> None:
-    with pytest.raises(ConfigError, match="no trials of 'dp-sinkhorn'"):
-        in_fresh_process(trials.trial_cells, "dp-sinkhorn")
-    with pytest.raises(RunError, match="process was killed"):
-        in_fresh_process(os.abort)
 
 
 def test_a_method_without_privacy_has_one_row_for_all_epsilons() -> None:
     table = benchmark.benchmark_table("mnist", ["dc-gan", "dp-merf"], [1.0, 10.0], 2)
     assert [row.labels for row in table.rows] == [("dc-gan", "inf"), ("dp-merf", "1"), ("dp-merf", "10")]
     assert all(row.seeds == (0, 1) for row in table.rows)
-    assert [row.paper for row in table.rows] == ["paper 96.5", "re-run 83.9", "re-run 83.2"]
-
-
-@pytest.mark.parametrize("name", CONTENDERS)
-def test_every_contender_has_settings(name: str) -> None:
-    cell = contender(name, "mnist", 1.0)
-    assert cell.config().privacy.insecure_seed == 0
-    assert cell.config().privacy.as_published is name.endswith("as-published")
-
-
-@pytest.mark.parametrize("name", trials.TRIALS)
-def test_four_settings_were_tried_and_one_of_them_is_used(name: str) -> None:
-    cells = trials.trial_cells(name)
-    assert len({cell.key for cell in cells}) == len(cells) == 4
-    assert all(cell.held_out for cell in cells)
-    assert trials.chosen(name) == cells[trials.CHOSEN.get(name, 0)].settings
-
-
-def test_hindrances_go_one_after_the_other() -> None:
-    rows = {row.labels: row.cell for row in TABLES["limits"]().rows}
-    assert len({cell.key for cell in rows.values()}) == len(rows)
-    noisy, quiet = rows["g-pate", "nothing, epsilon 1"], rows["g-pate", "without noise"]
-    alone, plain = rows["g-pate", "and one teacher"], rows["g-pate", "and no projection, 100 bins"]
-    assert noisy.key == contender("g-pate", "mnist", 1.0).key, "the same cell as in Table 1"
-    assert [cell.config().privacy.is_private for cell in (noisy, quiet, alone, plain)] == [True, *[False] * 3]
-    teachers = [cell.config().settings.model_dump()["num_teachers"] for cell in (quiet, alone, plain)]
-    assert teachers[0] > 1 and teachers[1:] == [1, 1]
-    for cell in rows.values():
-        config = cell.config()
-        config.settings.plan(config.privacy, PublicSize(60_000, (1, 28, 28), 10))
+    assert [row.printed for row in table.rows] == ["paper 96.5", "re-run 83.9", "re-run 83.2"]
 
 
 def test_the_command_runs_draws_and_runs_nothing_twice(

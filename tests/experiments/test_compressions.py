@@ -23,11 +23,12 @@ from datalens.experiments.compressions import (
     cells_of_equal_steps,
     table_5,
 )
-from datalens.experiments.measure import Workplace, measure
+from datalens.experiments.measure import measure
 from datalens.experiments.settings import SHORT, base_cell
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.study import NotRun, Study
 from datalens.experiments.sweep import refusal_of
+from datalens.experiments.workplace import Workplace
 from datalens.mechanisms.kinds import MechanismKind
 from datalens.training.plan import plan_releases
 
@@ -49,7 +50,7 @@ def test_topagg_is_the_cell_that_other_tables_have_run(rows) -> None:
 
 
 def test_the_papers_numbers_stand_beside_what_it_printed_them_for(rows) -> None:
-    printed = {labels[:2]: row.paper for labels, row in rows.items()}
+    printed = {labels[:2]: row.printed for labels, row in rows.items()}
     assert printed["MNIST", "D2P-Fed"] == "14.2"
     assert printed["CelebA-Hair", PUBLISHED.title] == "49.3"
     assert printed["MNIST", SOUND.title] == "" and ("CelebA-Hair", SOUND.title) not in printed

@@ -11,9 +11,11 @@ from tiny_cell import TINY
 from datalens.cli.main import main
 from datalens.errors import DataError
 from datalens.experiments import figures
-from datalens.experiments.measure import GRID_ROWS, Workplace, measure
+from datalens.experiments.grids import GRID_ROWS, read_grid
+from datalens.experiments.measure import measure
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import NotRun, Study
+from datalens.experiments.workplace import Workplace
 
 
 class Drawn(Workplace):
@@ -73,7 +75,7 @@ def test_figure_4_shows_what_is_there(tmp_path: Path, store: ResultsStore, tiny:
 def test_a_grid_is_read_as_it_was_drawn(tmp_path: Path, store: ResultsStore) -> None:
     place = Workplace(tmp_path / "scratch", None, tmp_path / "grids")
     measure(TINY, ["logistic-40"], store, place)
-    images = figures.read_grid(place, TINY, (1, 16, 16))
+    images = read_grid(place, TINY, (1, 16, 16))
     assert images is not None
     assert images.shape == (GRID_ROWS * 4, 1, 16, 16) and images.dtype == np.uint8
     picture = images.reshape(GRID_ROWS, 4, 16, 16).transpose(0, 2, 1, 3).reshape(GRID_ROWS * 16, 64)

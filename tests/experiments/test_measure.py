@@ -10,15 +10,12 @@ import pytest
 from PIL import Image
 from tiny_cell import TINY
 
-from datalens import data
 from datalens.cli.main import main
-from datalens.errors import ConfigError, NotPrivateError
-from datalens.experiments import measure as measuring
-from datalens.experiments.cells import Cell
-from datalens.experiments.measure import GRID_ROWS, Scorer, Workplace, images_of, measure
+from datalens.experiments.grids import GRID_ROWS
+from datalens.experiments.measure import measure
 from datalens.experiments.store import ResultsStore
-from datalens.experiments.sweep import Work, run
 from datalens.experiments.variants import Variant
+from datalens.experiments.workplace import Workplace
 
 
 @pytest.fixture
@@ -58,67 +55,6 @@ def test_a_generator_at_hand_is_not_trained_again_and_draws_the_same(
     one, again = store.score(TINY, "logistic-40"), other.score(TINY, "logistic-40")
     assert one is not None and again is not None
     assert one["last_accuracy"] == again["last_accuracy"]
-
-
-def test_inception_score_and_fid_compare_with_the_real_images(tmp_path: Path) -> None:
-    train, test = data.load("shapes"), data.load("shapes", split="test")
-    few = replace(train, images=train.images[:300], labels=train.labels[:300])
-    scorer = Scorer(few, test, tmp_path)
-    real = scorer.score("fid-300", few.images, few.labels, seed=0)
-    noise = np.random.default_rng(0).integers(0, 256, (300, 1, 16, 16), dtype=np.uint8)
-    far = scorer.score("fid-300", noise, few.labels, seed=0)
-    assert real["value"] < 0.01 < far["value"]
-    assert scorer.score("is-300", few.images, few.labels, seed=0)["mean"] >= 1
-    assert real["extractor"] == far["extractor"]
-    with pytest.raises(ConfigError, match="'kid-10' is unknown"):
-        scorer.score("kid-10", noise, few.labels, seed=0)
-
-
-@pytest.mark.parametrize("name", ["cnn", "cnn-", "cnn-0", "-5", "cnn-x"])
-def test_a_score_names_its_number_of_images(name: str) -> None:
-    with pytest.raises(ConfigError, match="write a kind and a number of images"):
-        images_of(name)
-
-
-def test_experiments_are_for_published_data(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    people = replace(data.load("shapes"), public=False)
-    monkeypatch.setattr(measuring.data, "load", lambda *_, **__: people)
-    with pytest.raises(NotPrivateError, match="published data"):
-        place.data_of("shapes")
-
-
-def test_absent_files_are_named_once_and_other_cells_go_on(tmp_path: Path) -> None:
-    place = Workplace(tmp_path / "scratch", str(tmp_path / "empty"))
-    store = ResultsStore(tmp_path / "results.jsonl")
-    mnist = [Work(Cell("mnist", 1.0, seed), ("cnn-10",)) for seed in (0, 1)]
-    absent = run([*mnist, Work(TINY, ("logistic-40",))], store, place)
-    assert len(absent) == 1 and absent[0].startswith("mnist: no files")
-    assert store.missing(TINY, ["logistic-40"]) == []
-
-
-def test_a_plan_that_is_refused_is_a_result_and_other_cells_go_on(tmp_path: Path, place: Workplace) -> None:
-    dear = replace(TINY, changes=(*TINY.changes, ("voting__noise_stddev", 10.0)))
-    store = ResultsStore(tmp_path / "results.jsonl")
-    told: list[str] = []
-    work = [Work(dear, ("logistic-40",)), Work(TINY, ("logistic-40",))]
-    assert run(work, store, place, tell=told.append) == []
-    reason = ResultsStore(store.path).refusal(dear)
-    assert reason is not None and "epsilon=10 is too small for one step" in reason
-    assert f"{dear.title}: refused: {reason}" in told
-    assert store.refusal(TINY) is None and store.missing(TINY, ["logistic-40"]) == []
-
-
-def test_a_mistake_in_a_table_is_no_refusal(tmp_path: Path, place: Workplace) -> None:
-    store = ResultsStore(tmp_path / "results.jsonl")
-    misspelt = replace(TINY, changes=(("voting__topk", 3),))
-    with pytest.raises(ConfigError, match="topk"):
-        run([Work(misspelt, ("logistic-40",))], store, place)
-
-
-def test_a_sweep_stops_between_cells(tmp_path: Path, place: Workplace) -> None:
-    store = ResultsStore(tmp_path / "results.jsonl")
-    assert run([Work(TINY, ("logistic-40",))], store, place, stop=lambda: True) == []
-    assert store.run(TINY) is None
 
 
 def test_the_command_draws_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

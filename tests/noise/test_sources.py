@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, MissingExtraError
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.events import NoiseKind, SamplerSlack
 
@@ -55,7 +55,7 @@ def test_discrete_noise_takes_no_seed() -> None:
 
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp.mod", None)
-    with pytest.raises(ConfigError, match=r"pip install 'datalens-dp\[discrete\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'datalens-dp\[discrete\]'"):
         make_noise(NoiseKind.DISCRETE)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from datalens.errors import ConfigError, RunError
+from datalens.errors import ConfigError, MissingExtraError, RunError
 from datalens.reports.plots import LINES, MARKERS, MOST_CURVES, PALETTE, Curve, image_grid, line_plot
 
 CURVES = (Curve("one", (1, 2, 3), (0.1, 10.0, 1000.0)), Curve("two", (1, 2, 3), (5.0, 4.0, 0.0)))
@@ -135,5 +135,5 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigError, match=r"pip install 'datalens-dp\[reports\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'datalens-dp\[reports\]'"):
         draw(tmp_path / "figure")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from datalens.errors import ConfigError
+from datalens.errors import MissingExtraError
 
 
 def per_record_gradients(network: nn.Module, images_RCHW: Tensor, labels_R: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ def per_record_gradients(network: nn.Module, images_RCHW: Tensor, labels_R: Tens
     part in it.
 
     Raises:
-        ConfigError: Opacus is not installed.
+        MissingExtraError: Opacus is not installed.
     """
     wrapper = load_opacus()
     parameters = list(network.parameters())
@@ -47,12 +47,12 @@ def load_opacus() -> Any:
     """Opacus' wrapper around a network, or a refusal that names the extra.
 
     Raises:
-        ConfigError: Opacus is not installed.
+        MissingExtraError: Opacus is not installed.
     """
     try:
         from opacus.grad_sample import GradSampleModule
     except ImportError:
-        raise ConfigError(
+        raise MissingExtraError(
             "gradients of single records need Opacus, which is not installed; run: pip install 'datalens-dp[dpsgd]'"
         ) from None
     return GradSampleModule

@@ -14,9 +14,9 @@ from datalens.cli.params import Number, Text
 from datalens.errors import RunError
 
 if TYPE_CHECKING:
-    from datalens.experiments.measure import Workplace
     from datalens.experiments.store import ResultsStore
     from datalens.experiments.sweep import Work
+    from datalens.experiments.workplace import Workplace
     from datalens.reports.grid import Grid
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ def open_store(path: Path, *, only_draw: bool) -> ResultsStore:
 
 def place_of(options: dict[str, Any], store: ResultsStore) -> Workplace:
     """Where data are read, and kept what is not a result."""
-    from datalens.experiments.measure import Workplace
+    from datalens.experiments.workplace import Workplace
 
     scratch = Path(options["scratch"]) if options["scratch"] else store.path.parent / "scratch"
     return Workplace(scratch, options["data_root"], store.path.parent / "grids", apart=True)

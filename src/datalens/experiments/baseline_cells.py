@@ -11,9 +11,6 @@ from typing import Any, TypeAlias
 from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.experiments.cells import DATA_SETS, PROTOCOL, Cell
 
-HELD_OUT_SHARE = 6
-"""A trial's images are scored on the last sixth of the training images, and the rest are its records."""
-
 
 @dataclass(frozen=True)
 class BaselineCell:
@@ -60,7 +57,8 @@ class BaselineCell:
     def key(self) -> str:
         """Digest of everything that decides the result: equal settings are run once.
 
-        The method's settings are in it, also those at their default: a default that changes is another cell.
+        The method's settings are in it, also those at their default: a default that changes is another cell. Those of
+        privacy are there where they are not their default, and performance decides nothing.
 
         >>> defaults = BaselineCell("mnist", "dp-merf", 1.0)
         >>> defaults.key == BaselineCell("mnist", "dp-merf", 1.0, settings=(("num_features", 10000),)).key

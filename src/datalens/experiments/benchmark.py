@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datalens.experiments import paper, printed
 from datalens.experiments.cells import DATA_SETS
 from datalens.experiments.contenders import DATALENS, contender
-from datalens.experiments.settings import HEADLINE, PROTOCOL_NOTES, SHORT, percent
+from datalens.experiments.settings import ACCURACY_NOTE, BOTH_EPSILONS_NOTE, HEADLINE, SHORT
 from datalens.experiments.table import RUN, Column, Row, Table
+from datalens.experiments.trials import TRIALS_NOTE
 
 FEATURED = ("is-10000", "fid-10000")
 IMAGE_COLUMNS = (
@@ -58,10 +59,13 @@ def benchmark_table(
         "printed elsewhere",
         tuple(rows.values()),
         (
-            PROTOCOL_NOTES[0],
-            "epsilon: spent, exact accountant (RDP where records are sampled), delta 1e-5, adding or removing one "
-            "record; beside it for replacing one, as in the certificate. inf: nothing is promised.",
-            "Seconds and MiB (largest resident set) are of the training alone, in a process of its own.",
+            ACCURACY_NOTE,
+            "IS (higher is better) and FID (lower is better): 10,000 images, features of a classifier trained on the "
+            "real training images, so compare within a column; `datalens reproduce real` has the ceiling.",
+            BOTH_EPSILONS_NOTE,
+            "Seconds and MiB are of the training's process, which holds PyTorch and the records too, without the "
+            "scores; MiB: its largest resident set. Seconds are as good as the machine was quiet.",
+            TRIALS_NOTE,
             "Printed elsewhere: accuracy of the method's column in the DataLens paper, and of an independent run of "
             "the published code (SoK-PPDS 2024); other protocols, not comparable to the digit.",
         ),
@@ -77,7 +81,7 @@ def elsewhere(name: str, data_set: str, epsilon: float) -> str:
     """
     in_paper = printed.TABLE_1.get(data_set, {}).get(epsilon, {}).get(name)
     if name == DATALENS and epsilon in paper.TABLE_1.get(data_set, {}):
-        in_paper = float(percent(paper.TABLE_1[data_set][epsilon]))
+        in_paper = 100 * paper.TABLE_1[data_set][epsilon]
     rerun = printed.RERUNS.get(data_set, {}).get(epsilon, {}).get(name)
     said = [f"paper {in_paper:.1f}"] if in_paper is not None else []
     return ", ".join([*said, *([f"re-run {rerun:.1f}"] if rerun is not None else [])])

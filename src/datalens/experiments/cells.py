@@ -53,6 +53,7 @@ class Cell:
         changes: settings that differ from the recipe's, as ``("voting__top_k", 100)``.
         variant: the compression and mechanism in place of TopAgg.
         paper_networks: the paper's networks instead of compact ones.
+        held_out: never: only other methods have trials of settings.
     """
 
     data_set: str

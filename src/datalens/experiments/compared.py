@@ -27,9 +27,9 @@ def rows_of_others(
     Args:
         data_sets: those of the product.
         epsilons: asked for.
-        printed: by data set, epsilon and method.
+        printed: what the paper has, by data set, epsilon and method.
         scores: what is measured.
-        write: what the paper prints, as text.
+        write: one of those as text.
     """
     rows: dict[str, Row] = {}
     for data_set in data_sets:

@@ -12,10 +12,10 @@ from datalens.errors import DataError
 from datalens.experiments import paper
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compressions import COMPRESSIONS, TOPAGG, Compression, cells_of_equal_steps
-from datalens.experiments.measure import Workplace
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
 from datalens.experiments.turns import seconds_in_turns
+from datalens.experiments.workplace import Workplace
 from datalens.reports.grid import Grid
 
 STEPS = 5

@@ -14,7 +14,7 @@ from datalens.experiments.trials import chosen
 
 DATALENS = "datalens"
 AS_PUBLISHED = "-as-published"
-PUBLISHED = ("gs-wgan",)
+PUBLISHED = tuple(name for name, settings in METHODS.items() if settings.has_published_form)
 """Methods whose paper prints a form without a sound guarantee."""
 WITHOUT_PRIVACY = ("dc-gan",)
 CONTENDERS = (DATALENS, *METHODS, *(f"{name}{AS_PUBLISHED}" for name in PUBLISHED))

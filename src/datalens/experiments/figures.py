@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from datalens.errors import DataError
 from datalens.experiments import notes, paper, runtime
@@ -25,11 +24,12 @@ from datalens.experiments.figure2 import (
     figure2,
 )
 from datalens.experiments.gradients import recorded_tallies
-from datalens.experiments.measure import GRID_ROWS, Workplace
+from datalens.experiments.grids import read_grid
 from datalens.experiments.settings import base_cell
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
 from datalens.experiments.theorem6 import theorem6
+from datalens.experiments.workplace import Workplace
 from datalens.reports.grid import Grid
 from datalens.reports.plots import Curve, image_grid, line_plot
 from datalens.training.plan import plan_releases
@@ -158,18 +158,6 @@ def draw_figure_4(store: ResultsStore, place: Workplace, out: Path) -> Grid:
         tuple(rows),
         notes.FIGURE_4,
     )
-
-
-def read_grid(place: Workplace, cell: Cell, image_shape: tuple[int, ...]) -> np.ndarray | None:
-    """The images of a cell's grid, uint8 [rows * classes, C, H, W]; None where there is none."""
-    path = None if place.grids is None else place.grids / f"{cell.key}.png"
-    if path is None or not path.exists():
-        return None
-    channels, height, width = image_shape
-    with Image.open(path) as picture:
-        pixels = np.asarray(picture.convert("L" if channels == 1 else "RGB"))
-    tiles = pixels.reshape(GRID_ROWS, height, -1, width, channels).transpose(0, 2, 4, 1, 3)
-    return np.ascontiguousarray(tiles.reshape(-1, channels, height, width))
 
 
 def draw_theorem_6(store: ResultsStore, place: Workplace, out: Path) -> Grid:

@@ -1,7 +1,7 @@
-"""What other papers print for the methods that DataLens is compared with: percent, at delta 1e-5.
+"""What is printed for the methods that DataLens is compared with, there and elsewhere: percent, at delta 1e-5.
 
-Their accuracies are of protocols of their own, most of them the best test epoch, so they stand beside ours and never
-in one column.
+Accuracies are of protocols of their own, most of them the best test epoch, so they stand beside ours and never in one
+column.
 """
 
 from __future__ import annotations

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datalens.baselines.method import PublicSize
 from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
-from datalens.errors import BudgetError, ConfigError, DataError
+from datalens.errors import BudgetError, ConfigError, DataError, MissingExtraError
 from datalens.experiments.baseline_cells import AnyCell
-from datalens.experiments.measure import Workplace, measure
+from datalens.experiments.measure import measure
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.table import Row
+from datalens.experiments.workplace import Workplace
 from datalens.training.plan import check_plan
 from datalens.training.release import environment
 
@@ -64,7 +65,8 @@ def run(
     """Do the work; what is finished is in the store, whatever happens later.
 
     Returns:
-        Lines on data sets whose files are not here; their cells are passed over.
+        Lines on data sets whose files are not here and packages that are not installed; cells that need them are
+        passed over.
     """
     absent: dict[str, str] = {}
     for item in work:
@@ -78,7 +80,11 @@ def run(
         except DataError as error:
             absent[cell.data_set] = f"{cell.data_set}: no files ({error})"
             continue
-        reason = refusal_of(cell, train) if store.run(cell) is None else None
+        try:
+            reason = refusal_of(cell, train) if store.run(cell) is None else None
+        except MissingExtraError as error:
+            absent[str(error)] = f"{cell.recipe}: passed over ({error})"
+            continue
         if reason is not None:
             tell(f"{cell.title}: refused: {reason}")
             store.add(cell, {}, {REFUSED: reason, "environment": environment("cpu")})
@@ -92,6 +98,7 @@ def refusal_of(cell: AnyCell, data: LabelledImages) -> str | None:
 
     Raises:
         ConfigError: a setting that does not exist or is out of range: a mistake in a table and no answer.
+        MissingExtraError: a package that is not installed, which says nothing of the plan.
     """
     config = cell.config()
     try:
@@ -101,6 +108,8 @@ def refusal_of(cell: AnyCell, data: LabelledImages) -> str | None:
             )
         else:
             check_plan(config, data.num_records, data.image_shape)
+    except MissingExtraError:
+        raise
     except (BudgetError, ConfigError) as error:
         return str(error)
     return None

@@ -40,14 +40,14 @@ class Row:
         labels: what the row is.
         cell: with any seed.
         seeds: how many and which.
-        paper: what the paper prints; empty where it prints nothing.
+        printed: what the paper prints, or others; empty where nothing is.
         scores: what is measured of it; the table's columns that it lacks stay empty.
     """
 
     labels: tuple[str, ...]
     cell: AnyCell
     seeds: tuple[int, ...]
-    paper: str
+    printed: str
     scores: tuple[str, ...]
 
     @property
@@ -64,14 +64,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper.
+    """A table of results, as the paper has them or as one chooses a method by.
 
     Attributes:
-        name: as in ``datalens reproduce NAME``.
+        name: of its files, and in ``datalens reproduce NAME``.
         title: one line.
         labels: names of the first columns.
         columns: what is shown of each row.
-        paper: title of the paper's column.
+        printed: title of the last column, what the paper or others print.
         rows: in order.
         notes: lines below it.
         both_adjacencies: epsilon for replacing a record has a column of its own.
@@ -81,7 +81,7 @@ class Table:
     title: str
     labels: tuple[str, ...]
     columns: tuple[Column, ...]
-    paper: str
+    printed: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     both_adjacencies: bool = False
@@ -89,7 +89,7 @@ class Table:
     def draw(self, store: ResultsStore) -> Grid:
         """The table from the results that are there; other cells say why they are empty."""
         epsilons = ("epsilon", "epsilon, replacing one") if self.both_adjacencies else ("epsilon",)
-        header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.paper)
+        header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.printed)
         rows = tuple(self._draw_row(row, store) for row in self.rows)
         return Grid(self.title, header, rows, (*self.notes, *self._refusals(store)))
 
@@ -101,7 +101,7 @@ class Table:
                 *row.labels,
                 *("refused" if is_refused else "no files" for _ in self.columns),
                 *empty,
-                row.paper,
+                row.printed,
             )
         cells = row.cells
         shown = [
@@ -113,7 +113,7 @@ class Table:
         epsilons = (f"{max(map(cost, runs)):.4g}" if runs else "" for cost in costs)
         whole = sum(not store.missing(cell, row.scores) for cell in cells)
         count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
-        return (*row.labels, *shown, count, *epsilons, row.paper)
+        return (*row.labels, *shown, count, *epsilons, row.printed)
 
     def _refusals(self, store: ResultsStore) -> list[str]:
         """A note for each reason that plans were refused for, with the rows that it was given for."""

@@ -83,6 +83,7 @@ def train(cell: AnyCell, data: LabelledImages, scratch: Path, *, measures_memory
         "peak_memory_mib": round(peak_memory_mib()) if measures_memory else None,
         "config": public.config.to_json(),
         "environment": {**environment(public.config.performance.device), "cores": os.cpu_count()},
+        "command": f"datalens reproduce or benchmark (cell {cell.key})",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     write_atomically(weights, safetensors.torch.save(dict(generator.state_dict())))
@@ -99,6 +100,7 @@ def _kind_of_facts(cell: AnyCell) -> type[PublicFacts] | type[BaselineFacts]:
 
 
 Outcome = tuple[PublicFacts | BaselineFacts, FinishedGenerator, dict[str, Any]]
+"""Public facts, the finished generator, and what is said of the training."""
 
 
 def _train_datalens(cell: Cell, data: LabelledImages, folder: Path) -> Outcome:
@@ -115,7 +117,6 @@ def _train_datalens(cell: Cell, data: LabelledImages, folder: Path) -> Outcome:
             "vote_threshold": plan.mechanism.vote_threshold,
             "rms_agreement_by_step": [round(found.rms_agreement, 4) for found in session.diagnostics],
             "resumed_at_step": resumed,
-            "command": f"datalens reproduce (cell {cell.key})",
         }
         return session.facts, session.student.finished_generator(), facts
     finally:
@@ -142,11 +143,7 @@ def _train_baseline(cell: BaselineCell, data: LabelledImages) -> Outcome:
             privacy["replace_one_epsilon"] = replace_one_price(
                 run.method.planned(), accountant, settings.delta
             )
-        facts = {
-            "privacy": privacy,
-            "steps": run.steps_done,
-            "command": f"datalens benchmark (cell {cell.key})",
-        }
+        facts = {"privacy": privacy, "steps": run.steps_done}
         return run.facts, run.learner.generator(), facts
     finally:
         run.close()

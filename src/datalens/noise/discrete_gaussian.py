@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from datalens.errors import ConfigError
+from datalens.errors import MissingExtraError
 from datalens.noise.base import check_stddev
 from datalens.privacy.events import NoiseKind, SamplerSlack
 
@@ -24,7 +24,7 @@ class DiscreteGaussian:
     operating system; there is no seed.
 
     Raises:
-        ConfigError: OpenDP is not installed.
+        MissingExtraError: OpenDP is not installed.
 
     Source: Canonne, Kamath and Steinke 2020.
     """
@@ -60,7 +60,7 @@ def _load_opendp() -> ModuleType:
         from opendp import prelude
         from opendp.mod import enable_features
     except ImportError:
-        raise ConfigError(
+        raise MissingExtraError(
             "discrete Gaussian noise needs OpenDP, which is not installed; "
             "run: pip install 'datalens-dp[discrete]'"
         ) from None

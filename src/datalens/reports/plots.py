@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datalens.errors import ConfigError, RunError
+from datalens.errors import ConfigError, MissingExtraError, RunError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +219,7 @@ def _load_matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure
     except ImportError:
-        raise ConfigError(
+        raise MissingExtraError(
             "figures need matplotlib, which is not installed; run: pip install 'datalens-dp[reports]'"
         ) from None
     return matplotlib
