@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,12 +17,15 @@ import pytest
 from datalens import data
 from datalens.cli.main import main
 from datalens.errors import ConfigError, RunError
-from datalens.experiments import benchmark, trials
+from datalens.experiments import benchmark, training, trials
 from datalens.experiments.apart import in_fresh_process, peak_memory_mib
 from datalens.experiments.baseline_cells import BaselineCell
+from datalens.experiments.cells import Cell
 from datalens.experiments.contenders import CONTENDERS, contender
 from datalens.experiments.measure import Workplace, measure, without_last_sixth
 from datalens.experiments.store import ResultsStore
+from datalens.experiments.training import train
+from datalens.training.run_folder import RunFolder
 
 TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
 SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY)
@@ -92,6 +100,73 @@ def test_an_error_of_a_process_of_its_own_arrives_whole() -> None:
         in_fresh_process(os.abort)
 
 
+WAITS = """
+import os, sys, time
+from pathlib import Path
+from datalens.experiments.apart import in_fresh_process
+
+def wait(path):
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(120)
+
+if __name__ == "__main__":
+    in_fresh_process(wait, sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_process_of_its_own_does_not_outlive_who_began_it(tmp_path: Path, sent: signal.Signals) -> None:
+    script, told = tmp_path / "waits.py", tmp_path / "pid"
+    script.write_text(WAITS)
+    with subprocess.Popen(
+        [sys.executable, str(script), str(told)], stderr=subprocess.PIPE, text=True
+    ) as parent:
+        _until(lambda: told.exists() and told.read_text() != "")
+        parent.send_signal(sent)
+        _, said = parent.communicate(timeout=60)
+    _until(lambda: not _is_alive(int(told.read_text())))
+    assert said.count("Traceback") == (sent == signal.SIGINT), "one process speaks of Ctrl-C"
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [("safetensors", b"\x08"), ("safetensors", b""), ("json", b"{"), ("json", b"[]"), ("json", b"{}")],
+)
+def test_a_damaged_generator_is_trained_again(tmp_path: Path, ending: str, content: bytes) -> None:
+    store, place = ResultsStore(tmp_path / "results.jsonl"), Workplace(tmp_path / "scratch")
+    train(SMALL, place.data_of("shapes")[0], place.scratch)
+    (place.scratch / f"{SMALL.key}.{ending}").write_bytes(content)
+    told: list[str] = []
+    measure(SMALL, ["logistic-20"], store, place, told.append)
+    assert told[0].startswith("what was kept is of no use") and told[1:] == ["training", "logistic-20"]
+    assert store.score(SMALL, "logistic-20") is not None
+
+
+def test_a_training_killed_before_it_began_does_not_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RunFolder.create(tmp_path / "run", publishable=False)
+    begun: list[Path] = []
+    monkeypatch.setattr(training.Session, "begin", lambda config, data, folder: begun.append(folder))
+    training._begin(Cell("mnist", 1.0, paper_networks=True), data.load("shapes"), tmp_path / "run")
+    assert begun == [tmp_path / "run"] and not begun[0].exists()
+
+
 def test_a_method_without_privacy_has_one_row_for_all_epsilons() -> None:
     table = benchmark.benchmark_table("mnist", ["dc-gan", "dp-merf"], [1.0, 10.0], 2)
     assert [row.labels for row in table.rows] == [("dc-gan", "inf"), ("dp-merf", "1"), ("dp-merf", "10")]
@@ -146,6 +221,10 @@ def test_the_command_runs_draws_and_runs_nothing_twice(
         (["shapes", "--epsilon", "1,x"], "--epsilon '1,x': 'x' is not a number"),
         (["shapes", "--epsilon", "0"], "--epsilon '0': 0 is out of range; give a finite number above 0"),
         (["shapes", "--seeds", "0"], "0 is too small"),
+        (
+            ["shapes", "--seeds", "1000000000"],
+            "--seeds 1000000000: is more than anyone can run; give at most 1000",
+        ),
         (["shapes", "--draw"], "no such file, so nothing to draw"),
     ],
 )

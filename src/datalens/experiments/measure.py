@@ -14,7 +14,7 @@ from PIL import Image
 
 from datalens import data
 from datalens.data.images import LabelledImages
-from datalens.errors import ConfigError, NotPrivateError
+from datalens.errors import ConfigError, DataLensError, NotPrivateError
 from datalens.evaluation import (
     PROTOCOLS,
     FeatureExtractor,
@@ -174,12 +174,16 @@ def measure(
 
 def _trained(cell: AnyCell, place: Workplace, tell: Tell) -> TrainedCell:
     """The cell's generator, trained now unless it is at hand."""
-    if not is_trained(cell, place.scratch):
-        tell("training")
-        if place.apart:
-            in_fresh_process(_train_apart, cell, Workplace(place.scratch, place.data_root))
-        else:
-            train(cell, place.data_of(cell.data_set, held_out=cell.held_out)[0], place.scratch)
+    if is_trained(cell, place.scratch):
+        try:
+            return read_trained(cell, place.scratch)
+        except DataLensError as error:
+            tell(f"what was kept is of no use ({error})")
+    tell("training")
+    if place.apart:
+        in_fresh_process(_train_apart, cell, Workplace(place.scratch, place.data_root))
+    else:
+        train(cell, place.data_of(cell.data_set, held_out=cell.held_out)[0], place.scratch)
     return read_trained(cell, place.scratch)
 
 
