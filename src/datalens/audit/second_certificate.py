@@ -278,11 +278,9 @@ def _used(events: list[Json], accountant: str) -> str:
 
 def _each(events: list[Json], delta: float, said: Json) -> Json:
     """Under every accountant; none has a number where nothing was promised."""
-    names = (EXACT, RDP, CLASSIC)
-    return {
-        name: None if said["epsilon"] is None else _or_null(epsilon_again(events, delta, name))
-        for name in names
-    }
+    if said["epsilon"] is None:
+        return dict.fromkeys((EXACT, RDP, CLASSIC))
+    return {name: _or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
 
 
 def _planned(said: Json, header: Mapping[str, Any]) -> list[Json]:
