@@ -1,7 +1,8 @@
-"""The smallest cell of a table: two steps of forty teachers on drawn shapes."""
+"""The smallest cells of a table, on drawn shapes: two steps of forty teachers, and three of a baseline's generator."""
 
 from __future__ import annotations
 
+from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.cells import Cell
 
 TINY = Cell(
@@ -15,3 +16,6 @@ TINY = Cell(
         ("student__channels", 4),
     ),
 )
+
+MERF = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
+SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=MERF)

@@ -172,7 +172,7 @@ def test_the_published_form_promises_nothing_whatever_its_noise() -> None:
     assert published.planned() == () and not published.privacy.is_private
     assert published.noise_stddev == PUBLISHED_NOISE * published.grid.units
     assert method(PUBLISHED, noise_multiplier=2.0).noise_stddev == 2 * published.grid.units
-    with pytest.raises(ConfigError, match="choose a noise_multiplier in between"):
+    with pytest.raises(ConfigError, match=r"^noise_multiplier = 1e-05: .* choose one in between"):
         method(PUBLISHED, noise_multiplier=1e-5)
 
 
@@ -227,6 +227,21 @@ def test_at_the_published_settings_much_more_noise_is_needed() -> None:
     settings = GSWganSettings(num_steps=20, batch_size=32, num_critics=1000)
     made = settings.plan(Privacy(epsilon=10.0), dataclasses.replace(SIZE, num_records=60_000))
     assert 25 < made.noise_stddev / made.grid.units < 26
+
+
+@pytest.mark.parametrize(
+    ("noise", "asked", "message"),
+    [
+        ("none", 2.0, "^noise_multiplier = 2 with noise 'none'"),
+        ("rounded-gaussian", 1e6, "^noise_multiplier = 1e\\+06: .* can be drawn from 0.000488281 to 256;"),
+        ("rounded-gaussian", 1.0, "cost epsilon .* with noise_multiplier 1; use"),
+    ],
+)
+def test_noise_that_cannot_be_is_refused_by_the_setting_that_asked(
+    noise: str, asked: float, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        method(Privacy(noise=NoiseKind(noise)), noise_multiplier=asked)
 
 
 def test_too_many_critics_are_refused() -> None:

@@ -398,6 +398,26 @@ def test_lots_of_records_of_one_person_are_verified_too(tmp_path: Path) -> None:
     assert verify_run(tmp_path / "run").differences == []
 
 
+def test_what_charges_nothing_and_promises_nothing_has_spent_no_finite_epsilon(tmp_path: Path) -> None:
+    model = trained("dc-gan", tmp_path / "run")
+    release = release_of(tmp_path / "run")
+    certificate = json.loads((release / "certificate.json").read_text())
+    _names_no_finite_cost(certificate)
+    assert model.spent_epsilon(1e-3) == float("inf")
+    assert verify_run(tmp_path / "run").differences == []
+    certificate["spent"]["epsilon"] = 0.0
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    assert any("spent: epsilon" in line for line in verify_run(tmp_path / "run").differences)
+
+
+def _names_no_finite_cost(certificate: dict[str, Any]) -> None:
+    spent, guarantee = certificate["spent"], certificate["guarantee"]
+    costs = [spent["epsilon"], spent["mu"], guarantee["epsilon"], guarantee["replace_one"]["epsilon"]]
+    costs += spent["under_other_accountants"].values()
+    costs += guarantee["under_other_accountants"].values()
+    assert costs == [None] * 10
+
+
 def test_gs_wgan_as_published_says_everywhere_that_there_is_no_guarantee(tmp_path: Path) -> None:
     root = tmp_path / "run"
     model = trained("gs-wgan", root, as_published=True, insecure_seed=None)
@@ -406,16 +426,44 @@ def test_gs_wgan_as_published_says_everywhere_that_there_is_no_guarantee(tmp_pat
     assert release.name == promises.UNFIT_RELEASE_FOLDER
     assert certificate["not_fit_because"] == [promises.AS_PUBLISHED]
     assert certificate["guarantee"]["epsilon"] is None and model.epsilon(1e-3) == float("inf")
+    _names_no_finite_cost(certificate)
+    assert model.spent_epsilon(1e-3) == float("inf")
     assert (release / "README.md").read_text().count("no guarantee") >= 2
     assert (unfit_line(model.config) or "").startswith("NO GUARANTEE: gs-wgan as published")
     assert verify_run(root).differences == []
-    with pytest.raises(BudgetError, match="cannot pay for gs-wgan"):
+    with pytest.raises(BudgetError, match="cannot pay for gs-wgan as published, which has no guarantee"):
         create_dataset_budget(tmp_path / "b.jsonl", "shapes", epsilon=1.0, delta=1e-3)
         Baseline(model.config).fit(shapes(), out=tmp_path / "other", budget_file=tmp_path / "b.jsonl")
     config = json.loads((release / "config.json").read_text())
     config["config"]["privacy"]["as_published"] = False
     (release / "config.json").write_text(json.dumps(config))
     assert len(verify_run(root).differences) > 2
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [
+        ("dc-gan", "batch_size"),
+        ("dp-merf", "images_per_class"),
+        ("pate-gan", "batch_size"),
+        ("g-pate", "batch_size"),
+        ("dp-gan", "generated_batch"),
+        ("dp-gan", "images_per_class"),
+        ("gs-wgan", "batch_size"),
+    ],
+)
+@pytest.mark.parametrize("value", [1, 10**18])
+def test_a_batch_that_batch_norm_or_memory_cannot_take_is_refused(
+    method: str, setting: str, value: int
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{setting} = {value}: input should be"):
+        baseline(method, {setting: value})
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_a_setting_that_would_do_nothing_is_refused(method: str) -> None:
+    with pytest.raises(ConfigError, match=f"score_noise = 50 with method {method}: only runs of datalens"):
+        baseline(method, score_noise=50.0)
 
 
 def test_as_published_is_for_methods_that_have_such_a_form(tmp_path: Path) -> None:

@@ -6,15 +6,13 @@ import math
 from pathlib import Path
 
 import pytest
+from tiny_cell import MERF, SMALL
 
 from datalens import data
 from datalens.experiments.baseline_cells import BaselineCell
 from datalens.experiments.measure import measure
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.workplace import Workplace, without_last_sixth
-
-TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
-SMALL = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY)
 
 
 def test_a_baseline_is_trained_scored_and_priced(tmp_path: Path) -> None:
@@ -39,7 +37,7 @@ def test_a_trial_never_sees_a_test_image(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         data, "load", lambda name, split, root: asked.append(split) or load(name, split=split)
     )
-    cell = BaselineCell("shapes", "dp-merf", 10.0, settings=TINY, held_out=True)
+    cell = BaselineCell("shapes", "dp-merf", 10.0, settings=MERF, held_out=True)
     store = ResultsStore(tmp_path / "results.jsonl")
     measure(cell, ["logistic-40"], store, Workplace(tmp_path / "scratch"))
     score, result = store.score(cell, "logistic-40"), store.run(cell)
@@ -51,7 +49,7 @@ def test_a_trial_never_sees_a_test_image(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_infinite_epsilon_adds_no_noise_and_promises_nothing(tmp_path: Path) -> None:
-    cell = BaselineCell("shapes", "dp-merf", math.inf, settings=TINY)
+    cell = BaselineCell("shapes", "dp-merf", math.inf, settings=MERF)
     store = ResultsStore(tmp_path / "results.jsonl")
     measure(cell, ["logistic-40"], store, Workplace(tmp_path / "scratch"))
     result = store.run(cell)
@@ -62,11 +60,11 @@ def test_keys_hold_all_that_decides_a_result() -> None:
     cells = [
         SMALL,
         SMALL.with_seed(1),
-        BaselineCell("shapes", "dp-merf", 1.0, settings=TINY),
-        BaselineCell("shapes", "dp-merf", math.inf, settings=TINY),
-        BaselineCell("shapes", "dp-merf", 10.0, settings=TINY, held_out=True),
+        BaselineCell("shapes", "dp-merf", 1.0, settings=MERF),
+        BaselineCell("shapes", "dp-merf", math.inf, settings=MERF),
+        BaselineCell("shapes", "dp-merf", 10.0, settings=MERF, held_out=True),
         BaselineCell("shapes", "dp-merf", 10.0),
-        BaselineCell("mnist", "dp-merf", 10.0, settings=TINY),
+        BaselineCell("mnist", "dp-merf", 10.0, settings=MERF),
         BaselineCell("mnist", "gs-wgan", 10.0),
         BaselineCell("mnist", "gs-wgan", 10.0, as_published=True),
     ]

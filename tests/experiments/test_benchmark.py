@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tiny_cell import MERF
 
 from datalens.cli.main import main
 from datalens.experiments import benchmark, trials
-
-TINY = (("num_features", 50), ("num_steps", 3), ("images_per_class", 4), ("hidden_units", 8), ("channels", 4))
 
 
 def test_a_method_without_privacy_has_one_row_for_all_epsilons() -> None:
@@ -23,7 +22,7 @@ def test_a_method_without_privacy_has_one_row_for_all_epsilons() -> None:
 def test_the_command_runs_draws_and_runs_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(trials.TRIALS, "dp-merf", (TINY,))
+    monkeypatch.setitem(trials.TRIALS, "dp-merf", (MERF,))
     monkeypatch.setitem(trials.CHOSEN, "dp-merf", 0)
     monkeypatch.setattr(benchmark, "HEADLINE", "logistic-40")
     monkeypatch.setattr(benchmark, "SHORT", "logistic-20")
@@ -52,6 +51,10 @@ def test_the_command_runs_draws_and_runs_nothing_twice(
         (["shapes", "--epsilon", "1,x"], "--epsilon '1,x': 'x' is not a number"),
         (["shapes", "--epsilon", "0"], "--epsilon '0': 0 is out of range; give a finite number above 0"),
         (["shapes", "--seeds", "0"], "0 is too small"),
+        (
+            ["shapes", "--seeds", "1000000000"],
+            "--seeds 1000000000: is more than anyone can run; give at most 1000",
+        ),
         (["shapes", "--draw"], "no such file, so nothing to draw"),
     ],
 )

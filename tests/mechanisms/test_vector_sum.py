@@ -88,6 +88,15 @@ def test_awkward_numbers_neither_pass_the_bound_nor_touch_other_rows(rows: list[
     assert torch.equal(together, alone)
 
 
+@pytest.mark.parametrize("norm_bound", [5e-324, 1e-310, 1e-306, 1e-300, 1e308])
+def test_no_bound_is_so_small_that_numbers_beyond_integers_pass(norm_bound: float) -> None:
+    rows = torch.tensor(
+        [[0.0, 0.0], [0.6, 0.8], [1e-45, -1e-45], [1e-200, 1.0], [1e300, -1e300]], dtype=torch.float64
+    )
+    whole = Grid(norm_bound, 512, 2).put(rows)
+    assert all(sum(int(value) ** 2 for value in row) <= 512**2 for row in whole.tolist())
+
+
 def test_rounding_alone_does_pass_the_bound() -> None:
     """So the bound is needed: at few units plain rounding makes a vector of length R longer than R."""
     row = torch.full((1, 64), 1 / 8, dtype=torch.float64)

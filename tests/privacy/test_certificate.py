@@ -49,6 +49,17 @@ def test_the_guarantee_is_what_was_authorised_also_after_an_early_stop() -> None
     assert others["exact"] < others["rdp"] < others["rdp-classic"]
 
 
+@pytest.mark.parametrize("releases", [0, 3])
+def test_what_promises_nothing_names_no_finite_cost_whatever_was_charged(releases: int) -> None:
+    ledger, budget = _ledger(Authorisation.not_private(), releases)
+    certificate = build_certificate(ledger, CONFIG, {}, {})
+    spent, guarantee = certificate["spent"], certificate["guarantee"]
+    assert budget.spent_epsilon() == float("inf")
+    assert (spent["epsilon"], spent["mu"], guarantee["epsilon"]) == (None, None, None)
+    for found in (spent, guarantee):
+        assert found["under_other_accountants"] == dict.fromkeys(AccountantKind)
+
+
 def test_a_later_increase_is_listed_and_called_unproved() -> None:
     ledger, budget = _ledger(Authorisation(1.0, 1e-5), 1)
     budget.authorise(Authorisation(3.0, 1e-5), "more")

@@ -177,7 +177,7 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
         "accountant": accountant,
         "accountant_used": _used(plan or events, accountant),
-        "under_other_accountants": _each(plan or events, delta),
+        "under_other_accountants": _each(plan or events, delta, first),
         "other_accountants_speak": promises.OF_PLAN if plan else promises.OF_SPENT,
         "planned_releases": first.get("num_releases"),
         "ceiling_fixed_beforehand": proved,
@@ -216,12 +216,13 @@ def _is_sampled(events: Sequence[Json]) -> bool:
 
 def _spent(entries: Sequence[Entry], said: Json) -> Json:
     events = [event for entry in entries for event in entry.charges]
+    none = said["epsilon"] is None
     return {
-        "epsilon": _or_null(epsilon_again(events, said["delta"], said["accountant"])),
-        "under_other_accountants": _each(events, said["delta"]),
+        "epsilon": None if none else _or_null(epsilon_again(events, said["delta"], said["accountant"])),
+        "under_other_accountants": _each(events, said["delta"], said),
         "releases": len([entry for entry in entries if entry.kind == "release"]),
         "cut_off_lines_charged": len([entry for entry in entries if entry.kind == "recovered"]),
-        "mu": None if _is_sampled(events) else _or_null(totals_again(events)[0]),
+        "mu": None if none or _is_sampled(events) else _or_null(totals_again(events)[0]),
         "note": promises.SPENT_TEXT,
     }
 
@@ -275,7 +276,10 @@ def _used(events: list[Json], accountant: str) -> str:
     return RDP if accountant == EXACT and kinds - {"rounded-gaussian", "continuous-gaussian"} else accountant
 
 
-def _each(events: list[Json], delta: float) -> Json:
+def _each(events: list[Json], delta: float, said: Json) -> Json:
+    """Under every accountant; none has a number where nothing was promised."""
+    if said["epsilon"] is None:
+        return dict.fromkeys((EXACT, RDP, CLASSIC))
     return {name: _or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
 
 

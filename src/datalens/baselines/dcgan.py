@@ -20,7 +20,7 @@ from datalens.baselines.state import pack, unpack
 from datalens.errors import ConfigError
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
-from datalens.training.sections import Count, Positive, Privacy, Width
+from datalens.training.sections import Batch, Count, Positive, Privacy, Width
 
 BETAS = (0.5, 0.999)
 
@@ -36,7 +36,7 @@ class DcganSettings(GeneratorSettings):
     """
 
     num_steps: Count = 4000
-    batch_size: Count = 64
+    batch_size: Batch = 64
     learning_rate: Positive = 2e-4
     critic_channels: Width = 32
 

@@ -33,7 +33,7 @@ from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
 from datalens.training.repeats import refuse_groups
-from datalens.training.sections import Count, Positive, Privacy, Width
+from datalens.training.sections import Batch, Count, Positive, Privacy, Width
 
 WHAT = "critic gradient"
 _RECORDS_AT_ONCE = 64
@@ -63,8 +63,8 @@ class DPGanSettings(GeneratorSettings):
     weight_clip: Positive = 0.05
     critic_rate: Positive = 1e-3
     learning_rate: Positive = 1e-3
-    generated_batch: Count = 64
-    images_per_class: Count = 8
+    generated_batch: Batch = 64
+    images_per_class: Batch = 8
     critic_channels: Width = 16
 
     def plan(self, privacy: Privacy, size: PublicSize) -> DPGan:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from datalens.baselines.generating import StudentMethodSettings
@@ -30,7 +29,7 @@ from datalens.teachers.families import TeacherSettings, make_family
 from datalens.teachers.family import Fakes, TeacherState
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Teachers
-from datalens.training.sections import Count, Fraction, Positive, Privacy, Slots
+from datalens.training.sections import Batch, Count, Fraction, Positive, Privacy, Slots
 
 TEACHER_BLOCK = 20
 """Teachers handled at once, which share one random stream of initial weights."""
@@ -55,7 +54,7 @@ class GPateSettings(StudentMethodSettings):
 
     num_teachers: Slots = 2000
     shard_size: Slots | None = None
-    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 15
+    batch_size: Batch = 15
     num_projected: Count = 10
     num_bins: Count = 10
     clip_bound: Positive | None = None

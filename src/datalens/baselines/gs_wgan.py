@@ -32,7 +32,7 @@ from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import make_noise
 from datalens.privacy.events import Event, times
-from datalens.training.sections import Count, Positive, Privacy, Slots, Width
+from datalens.training.sections import Batch, Count, Positive, Privacy, Slots, Width
 
 WHAT = "critics' gradients"
 PUBLISHED_NOISE = 1.07
@@ -58,13 +58,13 @@ class GSWganSettings(GeneratorSettings):
     """
 
     num_steps: Count = 100
-    batch_size: Count = 32
+    batch_size: Batch = 32
     max_grad_norm: Positive = 1.0
     noise_multiplier: Positive | None = None
     num_critics: Slots = 20
     shard_size: Slots | None = None
     critic_steps: Count = 5
-    records_per_step: Count = 32
+    records_per_step: Annotated[int, Field(ge=1, le=2**16)] = 32
     gradient_penalty: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     learning_rate: Positive = 1e-3
     critic_channels: Width = 8
@@ -79,9 +79,10 @@ class GSWganSettings(GeneratorSettings):
         """
         check_shards(self.num_critics, self.shard_size, size.num_records, "num_critics")
         units = fitting_units(math.prod(size.image_shape))
+        setting = ("noise_multiplier", float(units))
         if privacy.as_published and privacy.adds_noise:  # what it costs is not known: nothing is promised
             multiplier = self.noise_multiplier or PUBLISHED_NOISE
-            return GSWgan(self, privacy, size, drawable(privacy, multiplier * units))
+            return GSWgan(self, privacy, size, drawable(privacy, multiplier * units, setting))
         on_paper = NoiseOnPaper(privacy.noise)
 
         def events_of(stddev: float) -> list[Event]:
@@ -89,7 +90,7 @@ class GSWganSettings(GeneratorSettings):
 
         asked = None if self.noise_multiplier is None else self.noise_multiplier * units
         remedy = "a larger epsilon or delta, fewer num_steps, or a smaller batch_size"
-        return GSWgan(self, privacy, size, noise_that_fits(privacy, events_of, asked, remedy))
+        return GSWgan(self, privacy, size, noise_that_fits(privacy, events_of, asked, remedy, setting))
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,9 @@ def decide(
     header = ledger_header(facts, method, secrets.token_hex(16))
     if shared is not None:
         if not privacy.is_private:
+            how = "as published, which has no guarantee" if privacy.as_published else "without noise"
             raise BudgetError(
-                f"the budget of {shared.data_name!r} cannot pay for {method.name} without noise: leave --budget-file "
-                "out"
+                f"the budget of {shared.data_name!r} cannot pay for {method.name} {how}: leave --budget-file out"
             )
         first, *others = _events(method.planned())
         shared.require(first, 1, *others)

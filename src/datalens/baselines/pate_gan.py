@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 from torch.nn import functional
 
@@ -28,7 +28,7 @@ from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.student.update import Proposal, Student
 from datalens.teachers.family import Shards
 from datalens.teachers.shards import RecordShards
-from datalens.training.sections import Count, Fraction, Positive, Privacy, Slots, Width, known_name
+from datalens.training.sections import Batch, Count, Fraction, Positive, Privacy, Slots, Width, known_name
 
 VOTES = "votes"
 
@@ -56,7 +56,7 @@ class PateGanSettings(StudentMethodSettings):
 
     num_teachers: Slots = 1000
     shard_size: Slots | None = None
-    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 64
+    batch_size: Batch = 64
     num_steps: Count = 500
     teacher_steps: Count = 5
     student_steps: Count = 5

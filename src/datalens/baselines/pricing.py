@@ -44,7 +44,13 @@ class NoiseOnPaper:
         return SLACK_BOUND
 
 
-def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, remedy: str) -> float:
+def noise_that_fits(
+    privacy: Privacy,
+    events_of: EventsOf,
+    asked: float | None,
+    remedy: str,
+    setting: tuple[str, float] = ("noise_stddev", 1.0),
+) -> float:
     """The noise asked for, if the releases fit then, or else the least with which they do (four digits, rounded up).
 
     Args:
@@ -52,6 +58,7 @@ def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, 
         events_of: from a standard deviation to every release of the whole training.
         asked: a standard deviation given by the user, or None.
         remedy: what to change where nothing fits, such as "fewer steps or a smaller batch".
+        setting: name of the one that asks for noise, and the standard deviation of its 1.
 
     Returns:
         0 without privacy.
@@ -59,22 +66,23 @@ def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, 
     Raises:
         ConfigError: the releases cost more than ``privacy.epsilon``; names what they cost.
     """
+    name, unit = setting
     if not privacy.is_private:
         if asked is not None:
-            raise ConfigError(f"noise_stddev = {asked:g} with noise 'none': leave out one of the two")
+            raise ConfigError(f"{name} = {asked / unit:g} with noise 'none': leave out one of the two")
         return 0.0
 
     def price(stddev: float) -> float:
         return Accountant(privacy.accountant).epsilon(events_of(stddev), privacy.delta)
 
     most = MAX_STDDEV if privacy.noise is NoiseKind.ROUNDED else UNTABULATED_LIMIT
-    stddev = asked if asked is not None else most
+    stddev = most if asked is None else drawable(privacy, asked, setting)
     cost = price(stddev)
     if cost > privacy.epsilon:
         costs = f"epsilon {rounded_up(cost)}" if math.isfinite(cost) else "no finite epsilon"
         raise ConfigError(
-            f"epsilon = {privacy.epsilon:g}: these releases cost {costs} at delta = {privacy.delta:g} with noise "
-            f"{stddev:g}; use {remedy}" + (", or more noise" if asked is not None else "")
+            f"epsilon = {privacy.epsilon:g}: these releases cost {costs} at delta = {privacy.delta:g} with {name} "
+            f"{stddev / unit:g}; use {remedy}" + (", or more noise" if asked is not None else "")
         )
     if asked is not None:
         return asked
@@ -87,16 +95,17 @@ def noise_that_fits(privacy: Privacy, events_of: EventsOf, asked: float | None, 
     return min(most, tidy(high))
 
 
-def drawable(privacy: Privacy, stddev: float) -> float:
-    """The noise, where its sampler can draw it.
+def drawable(privacy: Privacy, stddev: float, setting: tuple[str, float]) -> float:
+    """The noise, where its sampler can draw it; ``setting`` as in :func:`noise_that_fits`.
 
     Raises:
         ConfigError: it is too small or too large for rounded Gaussian noise.
     """
+    name, unit = setting
     if privacy.noise is NoiseKind.ROUNDED and not MIN_STDDEV <= stddev <= MAX_STDDEV:
         raise ConfigError(
-            f"noise of {stddev:g} whole units: {NoiseKind.ROUNDED} goes from {MIN_STDDEV} to {MAX_STDDEV:.0f}; "
-            "choose a noise_multiplier in between"
+            f"{name} = {stddev / unit:g}: {NoiseKind.ROUNDED} noise can be drawn from {MIN_STDDEV / unit:g} to "
+            f"{MAX_STDDEV / unit:g}; choose one in between"
         )
     return stddev
 

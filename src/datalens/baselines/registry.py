@@ -72,11 +72,16 @@ def parse_baseline(data: dict[str, Any]) -> BaselineConfig:
 
 
 def check_form(config: BaselineConfig) -> None:
-    """Refuse to run a method as published that has no such form of its own.
+    """Refuse what a method cannot do: a published form that it does not have, or a charged score.
 
     Raises:
-        ConfigError: says which methods have one.
+        ConfigError: says which.
     """
+    if config.privacy.score_noise is not None:
+        raise ConfigError(
+            f"privacy.score_noise = {config.privacy.score_noise:g} with method {config.method}: only runs of "
+            "datalens leave room for a score; leave it out"
+        )
     if config.privacy.as_published and not config.settings.has_published_form:
         known = ", ".join(name for name, settings in METHODS.items() if settings.has_published_form)
         raise ConfigError(

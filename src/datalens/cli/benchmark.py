@@ -20,6 +20,8 @@ from datalens.cli.results import (
 )
 from datalens.errors import ConfigError
 
+MOST_SEEDS = 1000
+
 
 @click.command(cls=Once, short_help="Compare methods on published data.")
 @click.argument("source", type=Text())
@@ -68,6 +70,8 @@ def benchmark(source: str, methods: str | None, epsilons: str, seeds: int, **opt
         raise ConfigError(
             f"source {source!r} is unknown to benchmark; known: {', '.join(known)} (on data of your own, use train)"
         )
+    if seeds > MOST_SEEDS:
+        raise ConfigError(f"--seeds {seeds}: is more than anyone can run; give at most {MOST_SEEDS}")
     names = CONTENDERS if methods is None else tuple(dict.fromkeys(methods.split(",")))
     table = benchmark_table(source, names, _numbers(epsilons), seeds)
     store = open_store(Path(options["store"]), only_draw=options["draw"])

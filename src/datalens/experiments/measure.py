@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from datalens.errors import DataLensError
 from datalens.experiments.apart import in_fresh_process
 from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.grids import write_grid
@@ -51,12 +52,16 @@ def measure(
 
 def _trained(cell: AnyCell, place: Workplace, tell: Tell) -> TrainedCell:
     """The cell's generator, trained now unless it is at hand."""
-    if not is_trained(cell, place.scratch):
-        tell("training")
-        if place.apart:
-            in_fresh_process(_train_apart, cell, Workplace(place.scratch, place.data_root))
-        else:
-            train(cell, place.data_of(cell.data_set, held_out=cell.held_out)[0], place.scratch)
+    if is_trained(cell, place.scratch):
+        try:
+            return read_trained(cell, place.scratch)
+        except DataLensError as error:
+            tell(f"what was kept is of no use ({error})")
+    tell("training")
+    if place.apart:
+        in_fresh_process(_train_apart, cell, Workplace(place.scratch, place.data_root))
+    else:
+        train(cell, place.data_of(cell.data_set, held_out=cell.held_out)[0], place.scratch)
     return read_trained(cell, place.scratch)
 
 

@@ -22,11 +22,12 @@ from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Budget
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import PublicFacts, RunFacts
+from datalens.training.facts import PublicFacts, RunFacts, whole
 from datalens.training.files import read_json, write_atomically, write_json
-from datalens.training.release import environment
+from datalens.training.release import environment, read_generator
 from datalens.training.sections import Privacy
 from datalens.training.session import Session
+from datalens.training.unbegun import clear_unbegun
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,17 @@ def is_trained(cell: AnyCell, scratch: Path) -> bool:
 
 
 def read_trained(cell: AnyCell, scratch: Path) -> TrainedCell:
-    """What :func:`train` kept."""
+    """What :func:`train` kept.
+
+    Raises:
+        DataLensError: one of the two files is missing, damaged, or from a version with other networks.
+    """
     weights, about = _files(cell, scratch)
     kept = read_json(about)
-    facts: RunFacts = _kind_of_facts(cell).from_json(kept["public"], about)
-    generator = facts.blank_generator()
-    generator.load_state_dict(safetensors.torch.load(weights.read_bytes()))
-    return TrainedCell(generator.eval().requires_grad_(False), facts.latent, kept["facts"])
+    with whole(about):
+        public, facts = kept["public"], dict(kept["facts"])
+    trained: RunFacts = _kind_of_facts(cell).from_json(public, about)
+    return TrainedCell(read_generator(weights, trained), trained.latent, facts)
 
 
 def train(cell: AnyCell, data: LabelledImages, scratch: Path, *, measures_memory: bool = False) -> None:
@@ -127,6 +132,7 @@ def _begin(cell: Cell, train: LabelledImages, folder: Path) -> Session:
     """A training that goes on where it was interrupted; minutes are not worth the folder."""
     if not cell.paper_networks:
         return Session.begin(cell.config(), train, None)
+    clear_unbegun(folder)
     if folder.exists():
         return Session.resume(folder, train)
     return Session.begin(cell.config(), train, folder)

@@ -91,6 +91,7 @@ class Grid:
         factor_R1 = torch.where(too_long_R1, self.norm_bound / length_R1, 1.0) * self.scale
         usable_R1 = torch.isfinite(length_R1)
         grid_RD = torch.where(usable_R1, rows * factor_R1, 0.0).round_()
+        grid_RD = grid_RD.nan_to_num_(nan=0.0).clamp_(-self.units, self.units)  # squares fit into an integer
         while True:
             whole_RD = grid_RD.to(torch.int64)
             square_R = whole_RD.square().sum(1)

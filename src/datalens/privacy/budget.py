@@ -107,8 +107,8 @@ class Budget:
         return sum(event.count for event in self._events())
 
     def spent_epsilon(self) -> float:
-        """What the ledger's lines cost together."""
-        return self._price(self._events())
+        """What the ledger's lines cost together; infinite where nothing is promised."""
+        return self._price(self._events()) if self._authorisation.is_private else math.inf
 
     def authorised_epsilon(self) -> float:
         """The guarantee: the cost of the whole plan (also after an early stop), or else the ceiling."""

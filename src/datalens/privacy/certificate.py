@@ -25,7 +25,7 @@ from datalens.privacy.events import (
     compact,
     event_from_json,
 )
-from datalens.privacy.guarantee import binding, planned_events
+from datalens.privacy.guarantee import binding, counted, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.neighbours import adjacency_means, finite, replace_one
 
@@ -148,7 +148,7 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         "epsilon_for_one_record": finite(accountant.epsilon(one_record, first.delta)) if plan else None,
         "accountant": str(first.accountant),
         "accountant_used": str(accountant.used_for(plan or events)),
-        "under_other_accountants": _all_accountants(plan or events, first.delta),
+        "under_other_accountants": _all_accountants(plan or counted(events, first), first.delta),
         "other_accountants_speak": promises.OF_PLAN if plan else promises.OF_SPENT,
         "planned_releases": first.num_releases,
         "ceiling_fixed_beforehand": proved,
@@ -157,7 +157,7 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
 
 
 def _spent(ledger: Ledger, authorisation: Authorisation, events: tuple[Event, ...]) -> dict[str, Any]:
-    accountant = Accountant(authorisation.accountant)
+    accountant, events = Accountant(authorisation.accountant), counted(events, authorisation)
     return {
         "epsilon": finite(accountant.epsilon(events, authorisation.delta)),
         "under_other_accountants": _all_accountants(events, authorisation.delta),

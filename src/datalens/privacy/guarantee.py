@@ -9,7 +9,7 @@ from __future__ import annotations
 from datalens.errors import LedgerError
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import Authorisation, RecordedAuthorisation, authorisations
-from datalens.privacy.events import Event, GaussianEvent, event_from_json, times
+from datalens.privacy.events import Event, GaussianEvent, NoiseKind, event_from_json, times
 from datalens.privacy.gaussian import check_delta
 from datalens.privacy.ledger import Ledger
 
@@ -33,6 +33,16 @@ def guaranteed_epsilon(ledger: Ledger, delta: float) -> float:
     first, *later = binding(ledger)
     spent = Accountant(first.authorisation.accountant).epsilon(ledger.events(), delta)
     return max(spent, *(_authorised(ledger, item.authorisation, delta) for item in (first, *later)))
+
+
+def counted(events: tuple[Event, ...], authorisation: Authorisation) -> tuple[Event, ...]:
+    """The events that a cost is told of: where nothing is promised, also a release without noise.
+
+    Guarantee: whatever such a run charged, or left out, no accountant comes to a finite epsilon or mu for it.
+    """
+    if authorisation.is_private:
+        return events
+    return (*events, GaussianEvent(sensitivity=1.0, noise_stddev=0.0, coordinates=1, noise=NoiseKind.NONE))
 
 
 def binding(ledger: Ledger) -> list[RecordedAuthorisation]:

@@ -22,6 +22,7 @@ from datalens.student.update import StudentPlan
 from datalens.teachers.families import TeacherKind
 from datalens.teachers.store_kind import StoreKind
 from datalens.training.sections import (
+    Batch,
     Count,
     Fraction,
     Positive,
@@ -66,7 +67,7 @@ class Voting(Section):
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
     vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    batch_size: Annotated[int, Field(ge=2, le=2**16)] = 15
+    batch_size: Batch = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
 

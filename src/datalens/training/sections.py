@@ -18,6 +18,8 @@ Slots = Annotated[int, Field(ge=1, le=10**8)]
 """Of records, each of which takes a few bytes for its slot, and of those who have one."""
 Width = Annotated[int, Field(ge=1, le=2**16)]
 """Of a network's layer."""
+Batch = Annotated[int, Field(ge=2, le=2**16)]
+"""Of images that pass a batch norm together, which one image alone cannot."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 

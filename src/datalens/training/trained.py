@@ -10,7 +10,8 @@ import numpy as np
 from datalens.errors import RunError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.guarantee import guaranteed_epsilon
+from datalens.privacy.authorisation import authorisations
+from datalens.privacy.guarantee import counted, guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
 from datalens.training.facts import RunFacts
@@ -76,12 +77,15 @@ class Trained(Generic[Settings, Facts]):
     def spent_epsilon(self, delta: float) -> float:
         """Epsilon spent so far at ``delta``, for the owner: no promise, see :meth:`epsilon`.
 
+        Infinite where nothing is promised, whatever was charged.
+
         Raises:
             ConfigError: delta outside (0, 1).
             RunError: nothing was trained or loaded.
         """
         accountant = Accountant(self.config.privacy.accountant)
-        return accountant.epsilon(self.ledger.events(), delta)
+        events = counted(self.ledger.events(), authorisations(self.ledger)[-1].authorisation)
+        return accountant.epsilon(events, delta)
 
     @property
     def is_publishable(self) -> bool:
