@@ -1,4 +1,4 @@
-"""The smallest cells of a table, on drawn shapes: two steps of forty teachers, and three of a baseline's generator."""
+"""The smallest cells of a table, on drawn shapes: forty teachers for two steps, and a baseline for three."""
 
 from __future__ import annotations
 
