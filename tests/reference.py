@@ -53,16 +53,18 @@ def norm_topk_loop(grad_RD, keep):
 
 
 def dimension_topk_loop(grad_RD, keep):
-    """The largest share of the coordinates, one row after the other."""
+    """The share of the coordinates that has the largest squares in float32, one row after the other."""
     import numpy as np
 
     grad_RD = np.asarray(grad_RD, dtype=np.float32)
     kept_RD = np.zeros_like(grad_RD)
     for record, grad in enumerate(grad_RD):
-        if all(np.isfinite(value * value) for value in grad):
-            order = sorted(range(len(grad)), key=lambda j: (-abs(grad[j]), j))
+        with np.errstate(over="ignore", under="ignore"):
+            square = [value * value for value in grad]
+        if all(np.isfinite(value) for value in square):
+            order = sorted(range(len(grad)), key=lambda j: (-square[j], j))
             for j in order[: max(1, int(keep * len(grad)))]:
-                kept_RD[record, j] = grad[j]
+                kept_RD[record, j] = grad[j] if square[j] else 0
     return kept_RD
 
 

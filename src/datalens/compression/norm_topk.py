@@ -75,7 +75,7 @@ def norm_topk(grad_RD: Tensor, keep: float) -> Tensor:
 def dimension_topk(grad_RD: Tensor, keep: float) -> Tensor:
     """The rows with all but a share of their coordinates set to zero: the dimension-based variant of Table 9.
 
-    Takes the ``max(1, floor(keep * D))`` largest magnitudes, ties from the lowest index up.
+    Takes the ``max(1, floor(keep * D))`` largest squares, ties from the lowest index up.
 
     Args:
         grad_RD: as in :func:`norm_topk`.

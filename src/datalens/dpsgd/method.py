@@ -115,7 +115,11 @@ def check_max_grad_norm(value: object) -> float:
         raise ConfigError(
             "max_grad_norm is a list, but TopAgg measures the whole gradient; give one number (clipping='flat')"
         )
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST_NORM <= value <= _MOST_NORM:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not _LEAST_NORM <= value <= _MOST_NORM
+    ):
         raise ConfigError(
             f"max_grad_norm is {value}, but must be a number from {_LEAST_NORM:g} to {_MOST_NORM:g}; 1.0 is usual"
         )
@@ -128,7 +132,11 @@ def check_noise_multiplier(value: object, method: Method) -> float:
     Raises:
         ConfigError: noise where the method has none, no noise where it is private, or no number.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (math.isfinite(value) and value >= 0)
+    ):
         raise ConfigError(f"noise_multiplier is {value}, but must be finite and 0 or more; 1.0 is usual")
     if method.is_private and value == 0:
         raise ConfigError(
