@@ -150,7 +150,7 @@ def test_no_rows_and_other_types() -> None:
 
 @pytest.mark.parametrize("keep", [0, -0.1, 1.1, math.nan, True, "0.8"])
 def test_shares_outside_the_range_are_refused(keep: float) -> None:
-    with pytest.raises(ConfigError, match="keep is .*above 0 and at most 1"):
+    with pytest.raises(ConfigError, match=r"keep is .*above 0 and at most 1"):
         norm_topk(torch.ones(1, 2), keep)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from dpsgd_scene import network, plain_engine, prepared, records, topagg_engine, train, weights
 from opacus.optimizers import DPOptimizer
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import nn
@@ -18,7 +19,6 @@ from torch.utils.data import DataLoader
 from datalens.compression.norm_topk import by_norm, clip_factor
 from datalens.dpsgd import TopAggPrivacyEngine
 from datalens.errors import CheckpointError, ConfigError, PrivacyWarning
-from dpsgd_scene import network, plain_engine, prepared, records, topagg_engine, train, weights
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Full backward hook is firing:UserWarning", "ignore:Optimal order is the:UserWarning"

@@ -46,9 +46,9 @@ Selection = Callable[[Tensor, float], Kept]
 def norm_topk(grad_RD: Tensor, keep: float) -> Tensor:
     """The rows with all but their largest coordinates set to zero, as Algorithm 4's function NormTopK has it.
 
-    Coordinates are taken from the largest square down, ties from the lowest index up, as long as the sum of the squares
-    taken is at most ``keep`` times the sum of all. Where the largest one alone is more than that, nothing is taken: the
-    row becomes zeros. The result, put in again, loses coordinates again: its own norm is the new measure.
+    Coordinates are taken from the largest square down, ties from the lowest index up, as long as the sum of the
+    squares taken is at most ``keep`` times the sum of all. Where the largest one alone is more than that, nothing is
+    taken: the row becomes zeros. The result, put in again, loses coordinates again: its own norm is the new measure.
 
     Args:
         grad_RD: floating point, shape [records, coordinates]; squares are taken in float32.

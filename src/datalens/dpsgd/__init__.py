@@ -1,4 +1,4 @@
-"""TopAgg for ordinary training (section 4.4, Appendix A): an engine for people who know Opacus, with one word more."""
+"""TopAgg for ordinary training (section 4.4, Appendix A): an engine as in Opacus, with one word more."""
 
 from __future__ import annotations
 

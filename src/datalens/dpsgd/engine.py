@@ -93,7 +93,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
         if not rule.method.is_private:
             warnings.warn(PrivacyWarning(f"{rule.method} adds no noise: it protects nobody"), stacklevel=2)
         elif not poisson_sampling:
-            words = "poisson_sampling=False: epsilon assumes lots drawn by a coin for each record, which these are not"
+            words = "poisson_sampling=False: epsilon assumes a coin for each record, which your lots have not"
             warnings.warn(PrivacyWarning(words), stacklevel=2)
         self._rule, self._form = rule, form
         return super().make_private(

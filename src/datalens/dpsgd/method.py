@@ -1,4 +1,4 @@
-"""Which training it is: the cells of Table 10, by which measure coordinates are kept, and in what form noise comes."""
+"""Which training it is: the cells of Table 10, what coordinates are kept by, and in what form noise comes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SelectBy(StrEnum):
 
 
 class NoiseForm(StrEnum):
-    """Opacus's own noise in floating point, whose rounding no proof covers; or whole numbers, which can be published."""
+    """Opacus's own noise in floating point, rounding not covered; or whole numbers, which can be published."""
 
     FLOAT = "float"
     INTEGER = "integer"
@@ -61,9 +61,9 @@ class Rule:
 
     Guarantee:
         What one record adds to the sum is at most ``share_of_norm * max_grad_norm`` long. NormTopK keeps at most
-        ``keep`` of a squared norm that is at most C^2, so it is sqrt(keep) * C; a share of the coordinates may hold the
-        whole norm, so there, and without compression, it is C. TopK-GM-DP drops coordinates by norm but adds the noise
-        of C: more than its bound needs, as Table 10 has it.
+        ``keep`` of a squared norm that is at most C^2, so it is sqrt(keep) * C; a share of the coordinates may hold
+        the whole norm, so there, and without compression, it is C. TopK-GM-DP drops coordinates by norm but adds the
+        noise of C: more than its bound needs, as Table 10 has it.
 
     Raises:
         ConfigError: an unknown name, or ``keep`` outside (0, 1].

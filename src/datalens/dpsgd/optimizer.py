@@ -65,7 +65,7 @@ class TopAggOptimizer(DPOptimizer):
         return sum(p.numel() for p in self.params)
 
     def kept_rows(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """What stays of the gradients, by blocks of records: rows [R, D], and what to multiply each by [R]. Private."""
+        """What stays of gradients, by blocks: rows [R, D], and what to multiply each by [R]. Private."""
         parts = [self._flat(p) for p in self.params]
         limit = _CPU_ELEMENTS if parts[0].device.type == "cpu" else _DEVICE_ELEMENTS
         for blocks in zip(*(part.split(max(1, limit // self.dim)) for part in parts), strict=True):

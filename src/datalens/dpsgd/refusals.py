@@ -18,8 +18,8 @@ def refuse_secure_mode(secure_mode: bool) -> None:
     """Opacus's secure mode cannot be installed any more."""
     if secure_mode:
         raise ConfigError(
-            "secure_mode=True rests on torchcsprng, last released in 2021 for a PyTorch that Opacus 1.6 no longer takes; "
-            "leave it out and give make_private noise='integer', whose noise comes from the operating system"
+            "secure_mode=True rests on torchcsprng, last released in 2021, before the PyTorch that Opacus 1.6 "
+            "needs; leave it out and give make_private noise='integer', whose noise comes from the operating system"
         )
 
 
@@ -33,8 +33,8 @@ def check_setup(
     """
     if "ghost" in grad_sample_mode:
         raise ConfigError(
-            f"grad_sample_mode is {grad_sample_mode!r}, but ghost clipping never has the gradients of single records, "
-            "of which TopAgg keeps the largest coordinates; use 'hooks', 'functorch' or 'ew'"
+            f"grad_sample_mode is {grad_sample_mode!r}, but ghost clipping never has the gradients of single "
+            "records, of which TopAgg keeps the largest coordinates; use 'hooks', 'functorch' or 'ew'"
         )
     if clipping != "flat":
         raise ConfigError(
@@ -54,8 +54,8 @@ def check_loader(loader: Any) -> None:
     """Refuse a loader that draws no lot: a training of no step would be called finished."""
     if len(loader) == 0:
         raise ConfigError(
-            f"the data loader has no batch: {len(loader.dataset)} records with drop_last and a larger batch_size; use a "
-            f"batch_size of at most {len(loader.dataset)}"
+            f"the data loader has no batch: {len(loader.dataset)} records with drop_last and a larger batch_size; "
+            f"use a batch_size of at most {len(loader.dataset)}"
         )
 
 
@@ -83,8 +83,8 @@ def refuse_second_start(num_steps: int) -> None:
     """A target that leaves out what was spent would be exceeded."""
     if num_steps:
         raise ConfigError(
-            "make_private_with_epsilon was called when steps have been taken, but its target starts from nothing; use a "
-            "new engine, or make_private with a noise_multiplier of your own"
+            "make_private_with_epsilon was called when steps have been taken, but its target starts from nothing; "
+            "use a new engine, or make_private with a noise_multiplier of your own"
         )
 
 
@@ -102,6 +102,6 @@ def refuse_mixing_layers(module: nn.Module) -> None:
     where = ", ".join(paths) if paths else "the module"
     reason = str(errors[0]).split(". ")[0]
     raise ConfigError(
-        f"{where}: {reason}; replace it yourself, by GroupNorm for BatchNorm, or with get_compatible_module before the "
-        "optimiser is made"
+        f"{where}: {reason}; replace it yourself, by GroupNorm for BatchNorm, or with get_compatible_module before "
+        "the optimiser is made"
     )
