@@ -3,7 +3,7 @@
     python benchmarks/dpsgd_step.py mnist --batch 512
     python benchmarks/dpsgd_step.py head --batch 2048
 
-The network of Opacus's MNIST example, or a 512x10 head. Both engines step by turns in one run, and the ratio is that of
+The network of Opacus's MNIST example, or a 512x10 head. Both engines step by turns in one run; the ratio is that of
 their fastest rounds. Prints one line of JSON.
 """
 
