@@ -331,3 +331,19 @@ def test_optimizer_is_one_of_opacus() -> None:
         warnings.simplefilter("error")
         engine = topagg_engine()
     assert isinstance(prepared(engine, keep=0.8)[1], DPOptimizer)
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.8])
+def test_weights_in_double_precision_train(keep: float) -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = network()
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.inner(images.double())
+
+    module, optimizer, loader = prepared(topagg_engine(), module=Scaled().double(), keep=keep)
+    before = weights(module)
+    train(module, optimizer, loader)
+    assert weights(module).dtype == torch.float64 and not torch.equal(before, weights(module))

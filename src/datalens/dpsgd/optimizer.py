@@ -79,6 +79,7 @@ class TopAggOptimizer(DPOptimizer):
     def accumulate(self, sum_D: Tensor) -> None:
         """Add one number a coordinate to ``p.summed_grad``, and mark the gradients of single records as used."""
         for p, part in zip(self.params, self.by_parameter(sum_D), strict=True):
+            part = part.to(p.dtype) if part.is_floating_point() else part
             p.summed_grad = part if p.summed_grad is None else p.summed_grad + part
             _mark_as_processed(p.grad_sample)
 
@@ -97,7 +98,10 @@ class TopAggOptimizer(DPOptimizer):
         """Set the gradient of every record that holds a NaN or an infinity to zero, and touch no other."""
         samples = [p.grad_sample for p in self.params]
         for batch in zip(*(s if isinstance(s, list) else [s] for s in samples), strict=True):
-            finite = [torch.isfinite(part.flatten(1).sum(1)) for part in batch]
+            sums = [
+                part.reshape(len(part), p.numel()).sum(1) for part, p in zip(batch, self.params, strict=True)
+            ]
+            finite = [torch.isfinite(sum_R) for sum_R in sums]
             failed_R = ~torch.stack(finite).all(0)
             if bool(failed_R.any()):
                 for part in batch:
