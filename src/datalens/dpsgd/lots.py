@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ _WORD_BITS = 64
 class SecretLots(UniformWithReplacementSampler):
     """Poisson lots from the operating system's entropy: a record is in with the sample rate or less, never more."""
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Generator[list[int], None, None]:
         below = int(self.sample_rate * 2**_WORD_BITS)
         for _ in range(self.steps):
             if below >= 2**_WORD_BITS:
@@ -35,7 +35,9 @@ class LotsOfAllRanks(DistributedUniformWithReplacementSampler):
     Opacus's own leaves it out. The ranks then take different numbers of steps, and wait for each other for ever.
     """
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> Generator[list[int], None, None]:
         order = torch.arange(self.total_size)
         if self.shuffle:
             public = torch.Generator().manual_seed(self.shuffle_seed + self.epoch)

@@ -36,6 +36,11 @@ class TopAggOptimizer(DPOptimizer):
         self.rule = rule
 
     @property
+    def params(self) -> list[Any]:
+        """All parameters that learn; Opacus hangs gradients of single records and their sum on each."""
+        return super().params
+
+    @property
     def sensitivity(self) -> float:
         """The longest that one record's part of the sum can be; what the noise multiplier multiplies."""
         return self.rule.share_of_norm * float(self.max_grad_norm)
