@@ -29,6 +29,45 @@ def topk_sign_loop(grad_TBD, top_k, clip_bound, uniform_TBD):
     return vote_TBD, failed_TB
 
 
+def norm_topk_loop(grad_RD, keep):
+    """Algorithm 4's NormTopK with loops: squares in float32, the target in float64, sums in exact fractions."""
+    from fractions import Fraction
+
+    import numpy as np
+
+    grad_RD = np.asarray(grad_RD, dtype=np.float32)
+    kept_RD = np.zeros_like(grad_RD)
+    for record, grad in enumerate(grad_RD):
+        with np.errstate(over="ignore", under="ignore"):
+            square = [value * value for value in grad]
+        if not all(np.isfinite(value) for value in square):
+            continue
+        exact = [Fraction(float(value)) for value in square]
+        target, taken = Fraction(keep * float(sum(exact))), Fraction(0)
+        for j in sorted(range(len(grad)), key=lambda j: (-square[j], j)):
+            taken += exact[j]
+            if taken > target:
+                break
+            kept_RD[record, j] = grad[j] if square[j] else 0
+    return kept_RD
+
+
+def dimension_topk_loop(grad_RD, keep):
+    """The share of the coordinates that has the largest squares in float32, one row after the other."""
+    import numpy as np
+
+    grad_RD = np.asarray(grad_RD, dtype=np.float32)
+    kept_RD = np.zeros_like(grad_RD)
+    for record, grad in enumerate(grad_RD):
+        with np.errstate(over="ignore", under="ignore"):
+            square = [value * value for value in grad]
+        if all(np.isfinite(value) for value in square):
+            order = sorted(range(len(grad)), key=lambda j: (-square[j], j))
+            for j in order[: max(1, int(keep * len(grad)))]:
+                kept_RD[record, j] = grad[j] if square[j] else 0
+    return kept_RD
+
+
 def tally_loop(vote_TBD):
     """Sum of votes over teachers, one at a time."""
     total = [[0] * len(row) for row in vote_TBD[0]]

@@ -21,12 +21,15 @@ OPEN_FOR_A_REASON = {
     "training/config.py:replace": "names of settings, each checked against the model",
     "baselines/registry.py:baseline": "settings of privacy, each checked against the model",
     "recipes/__init__.py:by_name": "the options of the named recipe, a Python function that refuses unknown ones",
+    "dpsgd/engine.py:make_private_with_epsilon": "settings of make_private, which refuses unknown ones",
+    "dpsgd/engine.py:save_checkpoint": "of Opacus's method, which refuses unknown ones",
     "audit/subject.py:mechanism_at": "fields of the mechanism for dataclasses.replace, which refuses unknown ones",
     "audit/findings.py:failed": "the numbers of a finding, under names of the check's own",
 }
 """Functions with ``**kwargs``, besides Click's commands, whose options Click checks."""
-READS_FOREIGN_WEIGHTS = {"evaluation/inception.py"}
-"""Files that may call ``torch.load``, with ``weights_only=True``: published weights come in no other form."""
+READS_FOREIGN_WEIGHTS = {"evaluation/inception.py", "dpsgd/checkpoints.py"}
+"""Files that may call ``torch.load``, with ``weights_only=True``: published weights come in no other form,
+nor do the checkpoints that Opacus writes."""
 RUNS_FOREIGN_CODE = {
     "pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "torch.load", "torch.save",
     "torch.jit.load", "torch.hub.load", "pandas.read_pickle", "numpy.loads", "eval", "exec", "os.system",

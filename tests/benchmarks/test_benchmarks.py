@@ -126,6 +126,11 @@ def test_share_of_the_student(run) -> None:
     assert 0 < found["share_of_a_step"]["least"] <= found["share"] <= found["share_of_a_step"]["largest"] < 1
 
 
+def test_a_step_of_dp_sgd(run) -> None:
+    found = run("dpsgd_step", "head", "--batch", "20", "--rounds", "2")
+    assert found["ratio"] > 0 and found["seconds_of_topagg"] > found["seconds_of_topagg_in_the_optimizer"] > 0
+
+
 def test_a_step(run) -> None:
     found = run("step", "shapes", "--recipe", "quick", "--steps", "1", "--teacher-store", "disk",
                 "--num-teachers", "50", "--chunk-size", "20")  # fmt: skip

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from datalens.errors import RunError
 
-Words = ParamSpec("Words")
 Answer = TypeVar("Answer")
 
 
-def in_fresh_process(work: Callable[Words, Answer], *words: Words.args, **named: Words.kwargs) -> Answer:
+def in_fresh_process(work: Callable[..., Answer], *words: Any) -> Answer:
     """What ``work`` returns or raises, from a new interpreter; all that goes in or out is copied.
 
     The new process never outlives the call, nor this process: not after Ctrl-C, and not where this one is killed.
@@ -31,7 +30,7 @@ def in_fresh_process(work: Callable[Words, Answer], *words: Words.args, **named:
     """
     fresh = multiprocessing.get_context("spawn")
     here, there = fresh.Pipe(duplex=False)
-    process = fresh.Process(target=_answer, args=(there, work, words, named), daemon=True)
+    process = fresh.Process(target=_answer, args=(there, work, words), daemon=True)
     with here:
         try:
             with there, _interrupts_held():  # Ctrl-C is for this process alone
@@ -50,13 +49,11 @@ def in_fresh_process(work: Callable[Words, Answer], *words: Words.args, **named:
     return answer
 
 
-def _answer(
-    there: Connection, work: Callable[..., Any], words: tuple[Any, ...], named: dict[str, Any]
-) -> None:
+def _answer(there: Connection, work: Callable[..., Any], words: tuple[Any, ...]) -> None:
     """What the new process does."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        answer = work(*words, **named), None
+        answer = work(*words), None
     except Exception as error:
         error.add_note(traceback.format_exc())  # for a defect; a mistake is told in one line
         answer = None, error
