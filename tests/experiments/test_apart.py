@@ -33,7 +33,7 @@ def test_an_error_of_a_process_of_its_own_arrives_whole() -> None:
 
 
 WAITS = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from datalens.experiments.apart import in_fresh_process
 
@@ -42,6 +42,7 @@ def wait(path):
     time.sleep(120)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have begun this with Ctrl-C ignored
     in_fresh_process(wait, sys.argv[1])
 """
 
