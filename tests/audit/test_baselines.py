@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from baseline_scene import shapes
+from small_baselines import SMALL
 
 from datalens.audit import baseline_checks as checks
 from datalens.audit import noise_law
@@ -29,19 +30,6 @@ from datalens.baselines.registry import METHODS, baseline
 from datalens.cli.main import main
 from datalens.training.sections import Privacy, validated
 
-NETWORK = {"latent_dim": 4, "hidden_units": 8, "channels": 4}
-SMALL: dict[str, dict[str, Any]] = {
-    "dc-gan": {"num_steps": 2, "batch_size": 8, "critic_channels": 2, **NETWORK},
-    "dp-merf": {"num_features": 64, "num_steps": 2, "images_per_class": 2, **NETWORK},
-    "pate-gan": {
-        "num_teachers": 20,
-        "num_steps": 2,
-        "batch_size": 4,
-        "student_steps": 2,
-        "generator": NETWORK,
-    },
-    "g-pate": {"num_teachers": 20, "num_steps": 2, "batch_size": 4, "num_projected": 3, "generator": NETWORK},
-}
 NEEDS_OPACUS = "dp-gan"
 Check = Callable[[BaselineSubject], Finding | list[Finding]]
 
