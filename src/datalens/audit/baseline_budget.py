@@ -12,14 +12,14 @@ import torch
 
 from datalens.audit.baseline_doors import DOORS
 from datalens.audit.baseline_subject import BaselineSubject, events
+from datalens.audit.disguise import Disguised
 from datalens.audit.findings import Finding
 from datalens.audit.tap import Tap
 from datalens.baselines.method import Method
 from datalens.errors import BudgetError
-from datalens.noise import NoiseSource
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import Authorisation
-from datalens.privacy.events import Event, NoiseKind, SamplerSlack, times
+from datalens.privacy.events import Event, SamplerSlack, times
 from datalens.privacy.ledger import Ledger
 
 STEPS = 2
@@ -36,23 +36,11 @@ class _Draw:
 
 
 @dataclass(frozen=True)
-class _Watched:
+class _Watched(Disguised):
     """A source that says what is drawn from it."""
 
-    inner: NoiseSource
     ledger: Ledger
     draws: list[_Draw]
-
-    @property
-    def kind(self) -> NoiseKind:
-        return self.inner.kind
-
-    @property
-    def secure(self) -> bool:
-        return self.inner.secure
-
-    def slack(self, stddev: float) -> SamplerSlack:
-        return self.inner.slack(stddev)
 
     def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
         self.draws.append(_Draw(stddev, int(np.prod(shape)), len(self.ledger.events())))

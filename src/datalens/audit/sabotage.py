@@ -13,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from datalens.audit.disguise import Disguised
 from datalens.audit.subject import Subject
 from datalens.data.images import LabelledImages
 from datalens.mechanisms.topagg import TopAgg
-from datalens.noise import NoiseSource, SeededEntropy
+from datalens.noise import SeededEntropy
 from datalens.noise.rounded_gaussian import RoundedGaussian
 from datalens.privacy.budget import Budget
-from datalens.privacy.events import Event, GaussianEvent, NoiseKind, SamplerSlack
+from datalens.privacy.events import Event, GaussianEvent
 from datalens.privacy.ledger import Ledger
 from datalens.teachers.ensemble import TeacherEnsemble
 from datalens.teachers.family import Shards, TeacherState
@@ -110,28 +111,7 @@ def forgetful_resume(subject: Subject) -> Subject:
 
 
 @dataclass(frozen=True)
-class _Disguised:
-    """A source that says of itself what another one, ``inner``, says."""
-
-    inner: NoiseSource
-
-    @property
-    def kind(self) -> NoiseKind:
-        """That of the inner source."""
-        return self.inner.kind
-
-    @property
-    def secure(self) -> bool:
-        """That of the inner source."""
-        return self.inner.secure
-
-    def slack(self, stddev: float) -> SamplerSlack:
-        """That of the inner source at ``stddev``."""
-        return self.inner.slack(stddev)
-
-
-@dataclass(frozen=True)
-class ScaledNoise(_Disguised):
+class ScaledNoise(Disguised):
     """A source whose noise is ``scale`` times what was asked of it, and which says nothing of it."""
 
     scale: float
@@ -142,7 +122,7 @@ class ScaledNoise(_Disguised):
 
 
 @dataclass(frozen=True)
-class NoiseOfRanks(_Disguised):
+class NoiseOfRanks(Disguised):
     """What is summed over ranks of which so many add noise: a variance so many times as large as was asked for."""
 
     adding: int
