@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from datalens.audit.critic_door import CriticDoor
-from datalens.audit.sum_doors import SILENT, SampledDoor, SumDoor
+from datalens.audit.sum_doors import SILENT, MadeDoor, SampledDoor, SumDoor
 from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, pate_gan
 from datalens.mechanisms.gnmax import GNMax
 from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
@@ -70,22 +70,10 @@ class Door(Protocol):
 
 
 @dataclass(frozen=True)
-class CountDoor:
+class CountDoor(MadeDoor[GNMax]):
     """Counts of yes (:class:`GNMax`)."""
 
-    what: str
-    make: Callable[[NoiseSource], GNMax]
     questions: int
-
-    @property
-    def stream(self) -> str:
-        """The name of the release."""
-        return self.what
-
-    @property
-    def stddev(self) -> float:
-        """In votes."""
-        return self.make(SILENT).noise_stddev
 
     def summed(self, given: Sequence[Tensor]) -> Tensor:
         """The counts."""
@@ -114,11 +102,9 @@ class CountDoor:
 
 
 @dataclass(frozen=True)
-class HistogramDoor:
+class HistogramDoor(MadeDoor[ConfidentGNMax]):
     """One of the two releases of :class:`ConfidentGNMax`: fullest counts (checks) or all bins (answers)."""
 
-    what: str
-    make: Callable[[NoiseSource], ConfidentGNMax]
     questions: int
 
     @property
@@ -170,7 +156,7 @@ class HistogramDoor:
 
 def _merf(method: dp_merf.DPMerf) -> tuple[Door, ...]:
     coordinates = method.size.num_classes * method.settings.num_features
-    return (SumDoor(dp_merf.WHAT, method.mechanism, coordinates),)
+    return (SumDoor(dp_merf.WHAT, method.mechanism, coordinates=coordinates),)
 
 
 def _pate_gan(method: pate_gan.PateGan) -> tuple[Door, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +17,16 @@ from datalens.noise.none import NoNoise
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import NoiseKind, NoisyEvent
 from datalens.privacy.ledger import Ledger
+
+
+class Noised(Protocol):
+    """A mechanism with noise of one standard deviation."""
+
+    @property
+    def noise_stddev(self) -> float:
+        """Of the noise on every whole number."""
+        ...
+
 
 SILENT = NoNoise()
 HUGE = 1e9
@@ -39,14 +50,21 @@ def longest(grid: Grid) -> int:
     return int(grid.put(row)[0, 0])
 
 
+Made = TypeVar("Made", bound=Noised)
+Summed = TypeVar("Summed", VectorSum, SampledSum)
+
+
 @dataclass(frozen=True)
-class SumDoor:
-    """A sum over all records (:class:`VectorSum`)."""
+class MadeDoor(Generic[Made]):
+    """What doors share whose mechanism is made anew for a source of noise, and draws from one stream.
+
+    Attributes:
+        what: the name of the release.
+        make: the run's mechanism on a source.
+    """
 
     what: str
-    make: Callable[[NoiseSource], VectorSum]
-    coordinates: int
-    questions: int = 1
+    make: Callable[[NoiseSource], Made]
 
     @property
     def stream(self) -> str:
@@ -55,18 +73,41 @@ class SumDoor:
 
     @property
     def stddev(self) -> float:
-        """In units of the grid."""
+        """On every whole number: votes, or units of the grid."""
         return self.make(SILENT).noise_stddev
 
+
+@dataclass(frozen=True)
+class VectorsDoor(MadeDoor[Summed]):
+    """A sum of vectors on a grid."""
+
+    questions: int = 1
+
     def summed(self, given: Sequence[Tensor]) -> Tensor:
-        """The sums."""
-        (sums,) = given
-        return self._noisy(self.make(SILENT), sums)
+        """The sum."""
+        (sum_D,) = given
+        return self.noisy(self.make(SILENT), sum_D)
+
+    def noisy(self, mechanism: Summed, sum_D: Tensor) -> Tensor:
+        """What comes out where ``sum_D`` goes in, in whole numbers."""
+        value = mechanism.release(sum_D.cpu(), free_budget(), {}).value
+        return whole(value * mechanism.grid.scale, mechanism.noise)
+
+
+@dataclass(frozen=True)
+class SumDoor(VectorsDoor[VectorSum]):
+    """A sum over all records (:class:`VectorSum`).
+
+    Attributes:
+        coordinates: of a release.
+    """
+
+    coordinates: int = field(kw_only=True)
 
     def drawn(self, noise: NoiseSource) -> np.ndarray:
         """Of one release of zeros."""
         zeros = torch.zeros(self.coordinates, dtype=torch.int64)
-        return self._noisy(self.make(noise), zeros).numpy()
+        return self.noisy(self.make(noise), zeros).numpy()
 
     def event(self, questions: int, stddev: float, noise: NoiseSource) -> NoisyEvent:
         """Of one release."""
@@ -79,40 +120,17 @@ class SumDoor:
         mechanism = replace(self.make(noise), noise_stddev=stddev)
         own = mechanism.group_size * longest(mechanism.grid) if changed else 0
         sums = torch.full((trials, 1), own, dtype=torch.int64)
-        return self._noisy(mechanism, sums).numpy()
-
-    def _noisy(self, mechanism: VectorSum, sums: Tensor) -> Tensor:
-        value = mechanism.release(sums.cpu(), free_budget(), {}).value
-        return whole(value * mechanism.grid.scale, mechanism.noise)
+        return self.noisy(mechanism, sums).numpy()
 
 
 @dataclass(frozen=True)
-class SampledDoor:
+class SampledDoor(VectorsDoor[SampledSum]):
     """A sum over a lot (:class:`SampledSum`). A trial draws its lot too, by the mechanism's own coins."""
-
-    what: str
-    make: Callable[[NoiseSource], SampledSum]
-    questions: int = 1
-
-    @property
-    def stream(self) -> str:
-        """The name of the release."""
-        return self.what
-
-    @property
-    def stddev(self) -> float:
-        """In units of the grid."""
-        return self.make(SILENT).noise_stddev
-
-    def summed(self, given: Sequence[Tensor]) -> Tensor:
-        """The sum."""
-        (sum_D,) = given
-        return self._noisy(self.make(SILENT), sum_D)
 
     def drawn(self, noise: NoiseSource) -> np.ndarray:
         """Of one release of zeros."""
         mechanism = self.make(noise)
-        return self._noisy(mechanism, torch.zeros(mechanism.grid.dim, dtype=torch.int64)).numpy()
+        return self.noisy(mechanism, torch.zeros(mechanism.grid.dim, dtype=torch.int64)).numpy()
 
     def event(self, questions: int, stddev: float, noise: NoiseSource) -> NoisyEvent:
         """Of one release."""
@@ -128,8 +146,4 @@ class SampledDoor:
         sum_D = torch.zeros(trials, dtype=torch.int64)
         for _ in range(mechanism.group_size if changed else 0):
             sum_D[torch.from_numpy(mechanism.lot(trials, OsEntropy()))] += own
-        return self._noisy(mechanism, sum_D).view(trials, 1).numpy()
-
-    def _noisy(self, mechanism: SampledSum, sum_D: Tensor) -> Tensor:
-        value = mechanism.release(sum_D.cpu(), free_budget(), {}).value
-        return whole(value * mechanism.grid.scale, mechanism.noise)
+        return self.noisy(mechanism, sum_D).view(trials, 1).numpy()
