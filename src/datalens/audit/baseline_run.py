@@ -16,7 +16,7 @@ from datalens.audit.baseline_checks import (
 from datalens.audit.baseline_doors import DOORS
 from datalens.audit.baseline_isolation import audit_crossing, audit_isolation
 from datalens.audit.baseline_subject import BaselineSubject
-from datalens.audit.findings import Finding, Report, failed
+from datalens.audit.findings import Finding, Report, failed, gathered
 from datalens.audit.replay import replay_ledger
 from datalens.audit.run import verified
 from datalens.baselines.facts import BaselineFacts
@@ -94,10 +94,4 @@ def audit_baseline_subject(
         lambda: audit_noise(subject, draws),
         lambda: audit_mechanism(subject, trials),
     )
-    findings: list[Finding] = []
-    for check in checks:
-        found = check()
-        for finding in found if isinstance(found, list) else [found]:
-            findings.append(finding)
-            tell(finding)
-    return findings
+    return gathered(checks, tell)

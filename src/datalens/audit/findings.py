@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,3 +91,16 @@ class Report:
 def failed(name: str, text: str, **numbers: Any) -> Finding:
     """A finding of something certain that is wrong."""
     return Finding(name, False, text, numbers)
+
+
+def gathered(
+    checks: Iterable[Callable[[], Finding | list[Finding]]], tell: Callable[[Finding], None]
+) -> list[Finding]:
+    """What checks find, in their order; ``tell`` hears of every finding as it is made."""
+    findings: list[Finding] = []
+    for check in checks:
+        found = check()
+        for finding in found if isinstance(found, list) else [found]:
+            findings.append(finding)
+            tell(finding)
+    return findings

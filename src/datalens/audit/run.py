@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from datalens.audit.bookkeeping import audit_budget, audit_partition
-from datalens.audit.findings import Finding, Report
+from datalens.audit.findings import Finding, Report, gathered
 from datalens.audit.isolation import audit_isolation, audit_shards
 from datalens.audit.mechanism import audit_mechanism, audit_sensitivity
 from datalens.audit.noise_law import audit_noise, default_draws
@@ -78,7 +78,6 @@ def audit_subject(
 ) -> list[Finding]:
     """Every check that looks at the product itself, cheap ones first; the self-test's entry too."""
     draws = draws or default_draws(subject.config.privacy.noise)
-    findings: list[Finding] = []
     checks: tuple[Callable[[], Finding | list[Finding]], ...] = (
         lambda: audit_budget(subject),
         lambda: audit_shards(subject),
@@ -87,12 +86,7 @@ def audit_subject(
         lambda: audit_noise(subject, draws),
         lambda: audit_mechanism(subject, trials),
     )
-    for check in checks:
-        found = check()
-        for finding in found if isinstance(found, list) else [found]:
-            findings.append(finding)
-            tell(finding)
-    return findings
+    return gathered(checks, tell)
 
 
 def subject_of(source: RunFolder) -> Subject:
