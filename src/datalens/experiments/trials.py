@@ -49,9 +49,9 @@ TRIALS: dict[str, tuple[Settings, ...]] = {
     ),
     "gs-wgan": (
         (("num_steps", 25), *_SMALLER),
-        (("num_steps", 25), ("batch_size", 8), *_SMALLER),
         (("num_steps", 5), ("num_critics", 100), *_SMALLER),
-        (("num_steps", 25), ("learning_rate", 3e-4), *_SMALLER),
+        (("num_steps", 1), ("num_critics", 500), ("batch_size", 8), *_SMALLER),
+        (("num_steps", 1), ("num_critics", 500), ("batch_size", 8), ("critic_steps", 10), *_SMALLER),
     ),
 }
 """By contender, each over the method's defaults."""
