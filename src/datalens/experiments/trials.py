@@ -43,9 +43,9 @@ TRIALS: dict[str, tuple[Settings, ...]] = {
     ),
     "dp-gan": (
         (("num_steps", 400), *_SMALLER),
-        (("num_steps", 400), ("batch_size", 64), *_SMALLER),
-        (("num_steps", 400), ("critic_rate", 3e-3), *_SMALLER),
-        (("num_steps", 800), ("critic_steps", 2), *_SMALLER),
+        (("num_steps", 400), ("batch_size", 512), ("critic_steps", 1), *_SMALLER),
+        (("num_steps", 400), ("batch_size", 512), ("critic_steps", 1), ("critic_rate", 3e-4), *_SMALLER),
+        (("num_steps", 800), ("batch_size", 256), ("critic_steps", 1), ("critic_rate", 3e-4), *_SMALLER),
     ),
     "gs-wgan": (
         (("num_steps", 25), *_SMALLER),
