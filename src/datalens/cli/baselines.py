@@ -11,7 +11,7 @@ from datalens.cli.joining import read_data
 from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.stopping import StopRequest
+from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
-    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
+    with (
+        interruption_told(source, run, data_words(options)),
+        StopRequest() as stop,
+        TrainingProgress(quiet=output.quiet) as progress,
+    ):
         if config is None:
             model = Baseline.resume(run, data, tell=progress.tell, stop=stop)
         else:
@@ -135,8 +139,7 @@ def _report(
             f"({summary['accountant']} accountant), {seconds:.0f} s"
         )
     if model.was_stopped:
-        words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
-        output.insist(f"stopped early and saved; resume with: {shlex.join(words)}")
+        output.insist(f"stopped early and saved; {how_to_resume(source, run, data_words(options))}")
     else:
         label = "to share" if model.is_publishable else "not for publication"
         output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -54,3 +58,26 @@ class StopRequest:
         self.signal_number = number
         if self._heard:
             click.echo("stopping after this step; once more to stop at once", err=True)
+
+
+def how_to_resume(source: str, run: Path, data_words: Sequence[str]) -> str:
+    """The command that goes on with a run.
+
+    >>> how_to_resume("scans", Path("runs/a"), ["--size", "32"])
+    'resume with: datalens train scans --resume runs/a --size 32'
+    """
+    return f"resume with: {shlex.join(['datalens', 'train', source, '--resume', str(run), *data_words])}"
+
+
+@contextmanager
+def interruption_told(source: str, run: Path, data_words: Sequence[str]) -> Iterator[None]:
+    """A training that a second signal interrupts says what is left of it, and the command's status is 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from datalens.training.run_folder import RunFolder
+
+        known = RunFolder.holds_run(run)
+        remedy = how_to_resume(source, run, data_words) if known else "nothing was kept"
+        click.echo(f"error: interrupted; {remedy}", err=True)
+        raise click.exceptions.Exit(130) from None

@@ -31,7 +31,7 @@ from datalens.cli.resuming import (
     performance,
     require_resumable,
 )
-from datalens.cli.stopping import StopRequest
+from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
@@ -215,23 +215,19 @@ def _work(
         announce_plan(config, data, output)
         if (note := note_of_repeats(data, config.privacy.group_size)) is not None:
             output.warn(note)
-    from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
 
-    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress, plan_announced():
-        try:
-            how: dict[str, Any] = {"tell": progress.tell, "stop": stop, "ranks": ranks}
-            if config is None:
-                return DataLens.resume(
-                    run, data, changes=changes(options) | performance(options), **how
-                ), stop
-            shared = {name: options[name] for name in ("budget_file", "data_name")}
-            return DataLens(config).fit(data, out=run, **shared, **how), stop
-        except KeyboardInterrupt:
-            known = RunFolder.holds_run(run)
-            remedy = f"; {_how_to_resume(source, run, options)}" if known else "; nothing was kept"
-            click.echo(f"error: interrupted{remedy}", err=True)
-            raise click.exceptions.Exit(130) from None
+    with (
+        interruption_told(source, run, data_words(options)),
+        StopRequest() as stop,
+        TrainingProgress(quiet=output.quiet) as progress,
+        plan_announced(),
+    ):
+        how: dict[str, Any] = {"tell": progress.tell, "stop": stop, "ranks": ranks}
+        if config is None:
+            return DataLens.resume(run, data, changes=changes(options) | performance(options), **how), stop
+        shared = {name: options[name] for name in ("budget_file", "data_name")}
+        return DataLens(config).fit(data, out=run, **shared, **how), stop
 
 
 def _report(
@@ -266,7 +262,7 @@ def _report(
             f"{summary['num_steps']} steps, {seconds:.0f} s"
         )
     if model.was_stopped:
-        output.insist(f"stopped early and saved; {_how_to_resume(source, run, options)}")
+        output.insist(f"stopped early and saved; {how_to_resume(source, run, data_words(options))}")
     else:
         label = "to share" if model.is_publishable else "not for publication"
         output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
@@ -274,8 +270,3 @@ def _report(
         output.say(f"next: datalens sample {where} --num-samples 10000 --out samples.npz")
     if last is not None:
         output.insist(last)
-
-
-def _how_to_resume(source: str, run: Path, options: dict[str, Any]) -> str:
-    words = ["datalens", "train", source, "--resume", str(run), *data_words(options)]
-    return f"resume with: {shlex.join(words)}"

@@ -1,0 +1,57 @@
+"""A training that is interrupted at once says what is left of it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from datalens.cli.progress import TrainingProgress
+
+MERF = """
+[settings]
+num_features = 64
+num_steps = 6
+images_per_class = 2
+latent_dim = 4
+hidden_units = 16
+channels = 4
+"""
+
+
+@pytest.fixture(params=["datalens", "dp-merf"])
+def words(request: pytest.FixtureRequest, quick: tuple[str, ...], tmp_path: Path) -> tuple[str, ...]:
+    """Options of a short training by either way."""
+    if request.param == "datalens":
+        return quick
+    (tmp_path / "merf.toml").write_text(MERF)
+    return "--method", "dp-merf", "--epsilon", "2", "--config", str(tmp_path / "merf.toml")
+
+
+def test_a_second_signal_says_how_to_go_on(
+    call, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: TrainingProgress, progress: object) -> None:
+        raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingProgress, "tell", interrupt)
+        answer = call("train", "shapes", "--image-size", 12, "--out", run, *words)
+    assert answer.status == 130 and "Traceback" not in answer.err
+    last = answer.err.strip().splitlines()[-1]
+    assert last == f"error: interrupted; resume with: datalens train shapes --resume {run} --image-size 12"
+    assert call(*shlex.split(last.partition("resume with: ")[2])[1:]).status == 0
+
+
+def test_a_second_signal_before_anything_was_kept_says_so(
+    call, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: TrainingProgress) -> TrainingProgress:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrainingProgress, "__enter__", interrupt)
+    answer = call("train", "shapes", "--image-size", 12, "--out", tmp_path / "run", *words)
+    assert answer.status == 130
+    assert answer.err.strip().splitlines()[-1] == "error: interrupted; nothing was kept"
