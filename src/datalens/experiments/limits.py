@@ -37,7 +37,7 @@ REMOVED: dict[str, tuple[tuple[str, Settings], ...]] = {
         ("and with 3000 steps of 32 images", (("num_steps", 3000), ("batch_size", 32))),
     ),
 }
-"""By method, what goes after the noise; each removal keeps those before it. Last, more steps: nothing is paid for them."""
+"""By method, what goes after the noise; each removal keeps those before it. More steps cost nothing by then."""
 
 
 def table_limits() -> Table:
