@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalens.baselines.method import PublicSize
 from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.errors import RunError
+from datalens.methods.facts import MethodFacts
 from datalens.models.finish import FinishedGenerator
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import PublicFacts, RunFacts, common_facts, read_facts, whole
+from datalens.training.facts import GeneratorFacts, PublicFacts, common_facts, read_facts, whole
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaselineFacts(RunFacts):
+class BaselineFacts(MethodFacts, GeneratorFacts):
     """What everybody may know of a run of a baseline.
 
     Attributes:
@@ -25,11 +25,6 @@ class BaselineFacts(RunFacts):
     """
 
     config: BaselineConfig
-
-    @property
-    def size(self) -> PublicSize:
-        """What may be known of the data."""
-        return PublicSize(self.num_records, self.image_shape, len(self.classes))
 
     @property
     def latent(self) -> LatentSpace:
@@ -44,10 +39,6 @@ class BaselineFacts(RunFacts):
     def least_numbers(self) -> int:
         """Fewest numbers that its weights can be."""
         return self.config.settings.least_numbers
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; :meth:`from_json` reads them back."""
-        return super().to_json() | {"method": self.config.method, "config": self.config.to_json()}
 
     @classmethod
     def from_json(cls, data: Any, source: Path) -> BaselineFacts:

@@ -18,7 +18,7 @@ from datalens.models.finish import FinishedGenerator
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
 from datalens.privacy.ledger import Ledger
-from datalens.training.facts import RunFacts, read_facts
+from datalens.training.facts import GeneratorFacts, read_facts
 from datalens.training.files import file_digest, read_json, write_atomically, write_json
 from datalens.training.heads import note_head
 from datalens.training.run_folder import RunFolder
@@ -99,7 +99,7 @@ def read_environment(path: Path) -> dict[str, Any]:
     return made_in
 
 
-def read_generator(path: Path, facts: RunFacts) -> FinishedGenerator:
+def read_generator(path: Path, facts: GeneratorFacts) -> FinishedGenerator:
     """The generator in evaluation mode.
 
     Raises:
@@ -117,7 +117,7 @@ def read_generator(path: Path, facts: RunFacts) -> FinishedGenerator:
     return generator.eval().requires_grad_(False)
 
 
-def _check_size(tensors: Mapping[str, torch.Tensor], facts: RunFacts) -> None:
+def _check_size(tensors: Mapping[str, torch.Tensor], facts: GeneratorFacts) -> None:
     """Before memory is taken for what the settings ask: both files may come from anywhere."""
     held = sum(tensor.numel() for tensor in tensors.values())
     if facts.least_numbers > held:
