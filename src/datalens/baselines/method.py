@@ -16,16 +16,18 @@ from datalens.methods.method import (
 )
 from datalens.models.finish import FinishedGenerator
 from datalens.student.latent import LatentSpace
-from datalens.training.sections import Privacy
+from datalens.training.sections import Count, Privacy
 
 
 class MethodSettings(PlannedSettings):
     """A baseline's settings, frozen and checked when made.
 
     Attributes:
+        num_steps: of a whole training; a method gives its own default.
         has_published_form: whether ``privacy.as_published`` means something: a form that is not sound.
     """
 
+    num_steps: Count
     has_published_form: ClassVar[bool] = False
 
     @abstractmethod
@@ -68,6 +70,11 @@ Settings = TypeVar("Settings", bound=MethodSettings)
 @dataclass(frozen=True)
 class NoisedMethod(WithNoise[Settings]):
     """A baseline whose one unknown is how much noise there is."""
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of a whole training."""
+        return self.settings.num_steps
 
     @property
     def latent(self) -> LatentSpace:

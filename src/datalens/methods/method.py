@@ -20,7 +20,7 @@ from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import Event
 from datalens.randomness import Streams
-from datalens.training.sections import Count, Privacy, Section
+from datalens.training.sections import Privacy, Section
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,7 @@ class Context:
 
 
 class PlannedSettings(Section, ABC):
-    """A method's settings, frozen and checked when made.
-
-    Attributes:
-        num_steps: of a whole training; a method gives its own default.
-    """
-
-    num_steps: Count
+    """A method's settings, frozen and checked when made."""
 
     @abstractmethod
     def plan(self, privacy: Privacy, size: PublicSize) -> PlannedMethod:
@@ -154,8 +148,3 @@ class WithNoise(Generic[AnySettings]):
     privacy: Privacy
     size: PublicSize
     noise_stddev: float
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of a whole training."""
-        return self.settings.num_steps
