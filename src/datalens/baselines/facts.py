@@ -10,6 +10,7 @@ from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.errors import RunError
 from datalens.methods.facts import MethodFacts
 from datalens.models.finish import FinishedGenerator
+from datalens.privacy import promises
 from datalens.student.latent import LatentSpace
 from datalens.training.facts import GeneratorFacts, PublicFacts, common_facts, read_facts, whole
 from datalens.training.files import read_json
@@ -48,6 +49,11 @@ class BaselineFacts(MethodFacts, GeneratorFacts):
             RunError: it is not one, or from a newer version.
         """
         with whole(source):
+            if data.get("method") in promises.CLASSIFIERS:
+                raise RunError(
+                    f"{source}: is a run of {data['method']}, a classifier, and this is for generators; see "
+                    "`datalens dpsgd` and `datalens evaluate`"
+                )
             config = parse_baseline(data["config"])
             if data["method"] != config.method:
                 raise ValueError(f"method {data['method']!r} with the settings of {config.method!r}")

@@ -89,7 +89,7 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
         Raises:
             DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
         """
-        run = ClassifierRun.reopened(_facts_of(RunFolder.open(Path(folder))), Path(folder), data)
+        run = ClassifierRun.reopened(facts_of(RunFolder.open(Path(folder))), Path(folder), data)
         return cls(run.facts.config)._train(run, tell, stop)
 
     @classmethod
@@ -100,7 +100,7 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
             DataLensError: the folder holds no finished run of DP-SGD, or a damaged one.
         """
         source = RunFolder.open(Path(folder))
-        facts = _facts_of(source)
+        facts = facts_of(source)
         if not source.classifier.is_file():
             raise RunError(f"{folder}: the run has no classifier yet; resume the training first")
         loaded = cls(facts.config)
@@ -166,7 +166,12 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
         return self
 
 
-def _facts_of(folder: RunFolder) -> ClassifierFacts:
+def facts_of(folder: RunFolder) -> ClassifierFacts:
+    """What everybody may know of a run of DP-SGD.
+
+    Raises:
+        RunError: the folder holds another run, or a damaged one.
+    """
     return ClassifierFacts.from_json(read_json(folder.config), folder.config)
 
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from pydantic import field_validator
 
+from datalens.data.images import LabelledImages
 from datalens.dpsgd.plan import DPSGD, NAME, ClassifierSettings
-from datalens.errors import ConfigError
-from datalens.methods.facts import MethodConfig, MethodFacts
+from datalens.errors import RunError
+from datalens.methods.facts import MethodConfig, MethodFacts, plan_of
+from datalens.methods.method import PublicSize
 from datalens.models.small_classifiers import num_weights
-from datalens.training.facts import common_facts, whole
+from datalens.training.facts import common_facts, declared_records, require_public_classes, whole
 from datalens.training.sections import validated
 
 
@@ -51,6 +53,19 @@ def parse_classifier(data: dict[str, Any]) -> ClassifierConfig:
     return validated(ClassifierConfig, data)
 
 
+def planned_for(config: ClassifierConfig, data: LabelledImages) -> DPSGD:
+    """The training that a run on these data would plan.
+
+    Raises:
+        DataLensError: settings or data that do not fit.
+    """
+    num_records = declared_records(config.privacy, data)
+    require_public_classes(config.privacy, data)
+    size = PublicSize(num_records, data.image_shape, data.num_classes)
+    planned: Any = plan_of(config.settings, config.privacy, size)
+    return planned
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClassifierFacts(MethodFacts):
     """What everybody may know of a run of DP-SGD.
@@ -60,11 +75,6 @@ class ClassifierFacts(MethodFacts):
     """
 
     config: ClassifierConfig
-
-    @property
-    def method(self) -> DPSGD:
-        """The training with its noise."""
-        return self.config.settings.plan(self.config.privacy, self.size)
 
     @property
     def num_weights(self) -> int:
@@ -80,5 +90,8 @@ class ClassifierFacts(MethodFacts):
         """
         with whole(source):
             if data.get("method") != NAME:
-                raise ConfigError(f"of method {data.get('method', 'datalens')!r}, not {NAME}")
+                found = data.get("method", "datalens")
+                raise RunError(
+                    f"{source}: is a run of {found!s:.40}, and this is for runs of {NAME}; give one"
+                )
             return cls(config=parse_classifier(data["config"]), **common_facts(data, source))

@@ -11,14 +11,16 @@ from torch import nn
 
 from datalens.compression.norm_topk import check_keep
 from datalens.dpsgd.learner import WHAT, ClassifierLearner
-from datalens.dpsgd.method import Method, Rule, SelectBy, check_max_grad_norm
+from datalens.dpsgd.method import Rule, check_max_grad_norm
 from datalens.errors import ConfigError
 from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.methods.method import Context, Planned, PlannedSettings, PublicSize, WithNoise
 from datalens.methods.pricing import NoiseOnPaper
 from datalens.methods.sampled import check_lot, sampled_noise
-from datalens.models.small_classifiers import SmallKind, num_weights, small_classifier
+from datalens.methods.sgd_kinds import Method, SelectBy
+from datalens.models.small_classifiers import num_weights, small_classifier
+from datalens.models.small_kind import SmallKind
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.events import PoissonGaussianEvent
 from datalens.training.repeats import refuse_groups
@@ -134,6 +136,11 @@ class DPSGD(WithNoise[ClassifierSettings]):
         """Where what stays of a record's gradient is put."""
         dim = num_weights(self.settings.model, self.size.image_shape, self.size.num_classes)
         return Grid(self.rule.share_of_norm * self.settings.max_grad_norm, fitting_units(dim), dim)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise over what one person can move a sum by."""
+        return self.noise_stddev / (self.privacy.group_size * self.grid.units)
 
     def network(self) -> nn.Sequential:
         """The network, its weights not set."""

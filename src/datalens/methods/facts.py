@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import InstanceOf, SerializeAsAny
 
 from datalens.methods.method import PlannedMethod, PlannedSettings, PublicSize
 from datalens.training.facts import RunFacts
-from datalens.training.sections import Count, RunSettings, Section
+from datalens.training.sections import Count, Privacy, RunSettings, Section
 
 
 class MethodPerformance(Section):
@@ -38,6 +39,16 @@ class MethodConfig(RunSettings):
     performance: MethodPerformance = MethodPerformance()
 
 
+@lru_cache(maxsize=32)
+def plan_of(settings: PlannedSettings, privacy: Privacy, size: PublicSize) -> PlannedMethod:
+    """The method with the noise that fits; kept, since finding it takes seconds.
+
+    Raises:
+        ConfigError: no noise fits, or settings that contradict each other.
+    """
+    return settings.plan(privacy, size)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MethodFacts(RunFacts):
     """What everybody may know of a run.
@@ -56,7 +67,7 @@ class MethodFacts(RunFacts):
     @property
     def method(self) -> PlannedMethod:
         """The method with its noise."""
-        return self.config.settings.plan(self.config.privacy, self.size)
+        return plan_of(self.config.settings, self.config.privacy, self.size)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

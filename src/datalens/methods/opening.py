@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, PrivacyWarning, RunError
-from datalens.methods.facts import MethodConfig, MethodFacts
+from datalens.methods.facts import MethodConfig, MethodFacts, plan_of
 from datalens.methods.method import Planned, PlannedMethod, PublicSize
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.accountant import Accountant
@@ -68,7 +68,7 @@ def decide(
     if privacy.is_private and (doubt := delta_warning(privacy.delta, num_records)) is not None:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
     size = PublicSize(num_records, data.image_shape, data.num_classes)
-    method = config.settings.plan(privacy, size)
+    method = plan_of(config.settings, privacy, size)
     seed = privacy.insecure_seed
     public, private = (
         Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, name)

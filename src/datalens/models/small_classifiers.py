@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 
 import torch
 from torch import nn
 from torch.nn.utils import skip_init
 
 from datalens.errors import ConfigError
+from datalens.models.small_kind import SmallKind
 
 _MAPS, _WIDTH = (16, 32), 32
 _SMALLEST = 14
-
-
-class SmallKind(StrEnum):
-    """The classifiers that can be asked for by name."""
-
-    CNN = "cnn"
-    LINEAR = "linear"
 
 
 def small_classifier(kind: SmallKind, image_shape: tuple[int, int, int], num_classes: int) -> nn.Sequential:
