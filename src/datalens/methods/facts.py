@@ -39,13 +39,18 @@ class MethodConfig(RunSettings):
     performance: MethodPerformance = MethodPerformance()
 
 
-@lru_cache(maxsize=32)
 def plan_of(settings: PlannedSettings, privacy: Privacy, size: PublicSize) -> PlannedMethod:
     """The method with the noise that fits; kept, since finding it takes seconds.
 
     Raises:
         ConfigError: no noise fits, or settings that contradict each other.
     """
+    return _planned_once(settings, privacy, size)
+
+
+@lru_cache(maxsize=32)
+def _planned_once(settings: Any, privacy: Any, size: PublicSize) -> PlannedMethod:
+    """By frozen settings, which Pydantic gives a hash that type checkers do not see."""
     return settings.plan(privacy, size)
 
 
