@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import InstanceOf, SerializeAsAny
 
@@ -45,11 +45,11 @@ def plan_of(settings: PlannedSettings, privacy: Privacy, size: PublicSize) -> Pl
     Raises:
         ConfigError: no noise fits, or settings that contradict each other.
     """
-    return _planned_once(settings, privacy, size)
+    return _planned_once(cast(Any, settings), cast(Any, privacy), size)
 
 
 @lru_cache(maxsize=32)
-def _planned_once(settings: Any, privacy: Any, size: PublicSize) -> PlannedMethod:
+def _planned_once(settings: PlannedSettings, privacy: Privacy, size: PublicSize) -> PlannedMethod:
     """By frozen settings, which Pydantic gives a hash that type checkers do not see."""
     return settings.plan(privacy, size)
 
