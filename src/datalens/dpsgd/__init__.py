@@ -20,5 +20,6 @@ if tuple(int(part) for part in _opacus.__version__.split(".")[:2]) < (1, 6):
 
 from datalens.dpsgd.engine import TopAggPrivacyEngine
 from datalens.dpsgd.method import Method, NoiseForm, SelectBy
+from datalens.dpsgd.training import train_classifier
 
-__all__ = ["Method", "NoiseForm", "SelectBy", "TopAggPrivacyEngine"]
+__all__ = ["Method", "NoiseForm", "SelectBy", "TopAggPrivacyEngine", "train_classifier"]

@@ -13,7 +13,7 @@ from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.noise import NoiseSource
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
-from datalens.privacy.events import PoissonGaussianEvent
+from datalens.privacy.events import PoissonGaussianEvent, times
 
 
 class IntegerTopAggOptimizer(TopAggOptimizer):
@@ -45,11 +45,12 @@ class IntegerTopAggOptimizer(TopAggOptimizer):
 
     @staticmethod
     def event_of(
-        noise_multiplier: float, sampling_probability: float, dim: int, noise: NoiseSource
+        noise_multiplier: float, sampling_probability: float, dim: int, noise: NoiseSource, count: int = 1
     ) -> PoissonGaussianEvent:
-        """What one step costs; a function of settings alone, whatever the clipping norm and ``keep``."""
+        """What ``count`` steps cost; a function of settings alone, whatever the clipping norm and ``keep``."""
         grid = Grid(1.0, fitting_units(dim), dim)
-        return SampledSum(grid, noise_multiplier * grid.units, noise, sampling_probability).event()
+        step = SampledSum(grid, noise_multiplier * grid.units, noise, sampling_probability).event()
+        return times(step, count)
 
     @property
     def grid(self) -> Grid:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-import numpy as np
 import torch
 from opacus.utils.uniform_sampler import (
     DistributedUniformWithReplacementSampler,
@@ -12,21 +11,16 @@ from opacus.utils.uniform_sampler import (
 )
 from torch.utils.data import DataLoader
 
+from datalens.mechanisms.sampled_sum import poisson_lot
 from datalens.noise.entropy import OsEntropy
-
-_WORD_BITS = 64
 
 
 class SecretLots(UniformWithReplacementSampler):
     """Poisson lots from the operating system's entropy: a record is in with the sample rate or less, never more."""
 
     def __iter__(self) -> Generator[list[int], None, None]:
-        below = int(self.sample_rate * 2**_WORD_BITS)
         for _ in range(self.steps):
-            if below >= 2**_WORD_BITS:
-                yield list(range(self.num_samples))
-            else:
-                yield np.flatnonzero(OsEntropy().words(self.num_samples) < np.uint64(below)).tolist()
+            yield poisson_lot(self.num_samples, self.sample_rate, OsEntropy()).tolist()
 
 
 class LotsOfAllRanks(DistributedUniformWithReplacementSampler):

@@ -74,11 +74,7 @@ class SampledSum:
             num_slots: public number of slots; each holds at most one record.
             entropy: fresh for every lot; nobody who sees a release may be able to repeat it.
         """
-        words = entropy.words(num_slots)
-        below = int(self.sampling_probability * 2**_WORD_BITS)  # rounded down: never likelier than charged
-        if below >= 2**_WORD_BITS:
-            return np.arange(num_slots)
-        return np.flatnonzero(words < np.uint64(below))
+        return poisson_lot(num_slots, self.sampling_probability, entropy)
 
     def release(self, sum_D: Tensor, budget: Budget, note: dict[str, Any]) -> Release[Tensor]:
         """Charge the budget, then draw noise, then release the noisy sum; an empty lot is charged like any other.
@@ -109,3 +105,16 @@ class SampledSum:
         if self.group_size == 1 or self.sampling_probability == 1:
             return self.sampling_probability
         return min(1.0, -math.expm1(self.group_size * math.log1p(-self.sampling_probability)) * (1 + 1e-12))
+
+
+def poisson_lot(num_slots: int, probability: float, entropy: Entropy) -> np.ndarray:
+    """Which of ``num_slots`` are in, int64 in rising order: each by a coin of its own, never likelier than said.
+
+    >>> from datalens.noise.entropy import OsEntropy
+    >>> poisson_lot(3, 1.0, OsEntropy()).tolist()
+    [0, 1, 2]
+    """
+    below = int(probability * 2**_WORD_BITS)  # rounded down
+    if below >= 2**_WORD_BITS:
+        return np.arange(num_slots)
+    return np.flatnonzero(entropy.words(num_slots) < np.uint64(below))

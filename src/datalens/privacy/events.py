@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from datalens.errors import ConfigError, LedgerError
 from datalens.privacy.private_tuning import check_law
@@ -216,6 +216,7 @@ NoisyEvent = GaussianEvent | PoissonGaussianEvent
 """Events with noise of their own, on so many coordinates."""
 
 Event = NoisyEvent | TuningEvent
+_Same = TypeVar("_Same", bound=Event)
 
 
 def event_from_json(data: Mapping[str, Any]) -> Event:
@@ -247,7 +248,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
     )
 
 
-def times(event: Event, count: int) -> Event:
+def times(event: _Same, count: int) -> _Same:
     """The same event ``count`` times as often.
 
     >>> times(GaussianEvent(2.0, 4.0, 1), 5).count
