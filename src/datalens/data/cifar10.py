@@ -58,7 +58,7 @@ def _read_batch(found: Found) -> Arrays:
     pixels, by_columns, is_transposed = b"", False, False
     try:
         for instruction, value, _ in pickletools.genops(found.content):
-            if instruction.name in _NUMBERS:
+            if instruction.name in _NUMBERS and isinstance(value, int):
                 after.get(key, []).append(value)
             elif instruction.name in ("NEWTRUE", "NEWFALSE"):
                 by_columns = instruction.name == "NEWTRUE"

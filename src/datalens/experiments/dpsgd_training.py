@@ -1,0 +1,148 @@
+"""Train a cell of DP-SGD, and put what it reaches and costs into the store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from datalens.errors import MissingExtraError
+from datalens.experiments.dpsgd_cells import ACCURACY, DELTA, DpsgdCell
+from datalens.experiments.extractors import EXTRACTORS
+from datalens.experiments.store import ResultsStore
+from datalens.models.example import linear_head, mnist_example
+from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.events import PoissonGaussianEvent
+from datalens.privacy.replacing import replace_one_epsilon
+from datalens.randomness import Streams
+from datalens.training.release import environment
+
+Tell = Callable[[str], None]
+TIGHTEST = "pld"
+"""The name of the accountant of :func:`tightest_epsilon`, beside those of the product."""
+NUM_CLASSES = 10
+_PLD_GRID = 1e-5
+_SCORED_AT_ONCE = 5_000
+
+
+class Records(NamedTuple):
+    """What a classifier learns and is scored on: inputs [R, ...] and classes [R], to train and to test."""
+
+    inputs: Tensor
+    labels: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+
+
+def measure_dpsgd(
+    cell: DpsgdCell, records: Records, store: ResultsStore, tell: Tell = lambda _: None
+) -> None:
+    """Train the cell from its first step, and add its accuracy.
+
+    Raises:
+        DataLensError: settings out of range; nothing was added.
+    """
+    started = time.monotonic()
+    tell(f"training, {cell.num_steps():,} steps")
+    accuracy, event = train_and_score(cell, records)
+    facts = {
+        "privacy": cost_of(event) if cell.is_private else None,
+        "steps": event.count,
+        "training_seconds": round(time.monotonic() - started, 1),
+        "environment": {
+            **environment("cpu"),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+        },
+        "command": f"datalens reproduce (cell {cell.key})",
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+    store.add(cell, {ACCURACY: {"last_accuracy": accuracy}}, facts)
+
+
+def train_and_score(cell: DpsgdCell, records: Records) -> tuple[float, PoissonGaussianEvent]:
+    """Accuracy on the test records after the last step, and what all steps cost."""
+    from datalens.dpsgd.training import train_classifier
+
+    used = cell.settings
+    network = network_of(cell)
+    event = train_classifier(
+        network,
+        torch.optim.SGD(network.parameters(), lr=used.learning_rate),
+        records.inputs,
+        records.labels,
+        noise_multiplier=used.noise_multiplier if cell.is_private else 0.0,
+        sampling_rate=cell.sampling_rate,
+        num_steps=cell.num_steps(),
+        max_grad_norm=used.max_grad_norm,
+        keep=cell.keep,
+        method=cell.method,
+        select_by=cell.select_by,
+        seed=cell.seed,
+    )
+    return accuracy_of(network, records.test_inputs, records.test_labels), event
+
+
+def network_of(cell: DpsgdCell) -> nn.Module:
+    """What learns, with initial weights of the cell's seed."""
+    rng = Streams.from_insecure_seed(cell.seed, "dp-sgd network").torch("weights")
+    if cell.features is None:
+        return mnist_example(rng)
+    return linear_head(EXTRACTORS[cell.features].used, NUM_CLASSES, rng)
+
+
+@torch.inference_mode()
+def accuracy_of(network: nn.Module, inputs_N: Tensor, labels_N: Tensor) -> float:
+    """Share of records whose class is the likeliest."""
+    parts = zip(inputs_N.split(_SCORED_AT_ONCE), labels_N.split(_SCORED_AT_ONCE), strict=True)
+    right = sum(int((network(inputs).argmax(1) == labels).sum()) for inputs, labels in parts)
+    return right / len(labels_N)
+
+
+def cost_of(event: PoissonGaussianEvent) -> dict[str, Any]:
+    """Epsilon of a training under every accountant, the paper's and the tightest among them."""
+    spent = {str(kind): Accountant(kind).epsilon(event, DELTA) for kind in AccountantKind}
+    return {
+        "adjacency": "add-or-remove one record; replace_one_epsilon where one is replaced, by rdp",
+        "delta": DELTA,
+        "spent_epsilon": {**spent, TIGHTEST: tightest_epsilon(event, DELTA)},
+        "replace_one_epsilon": replace_one_epsilon(Accountant(AccountantKind.RDP), event, DELTA),
+    }
+
+
+def tightest_epsilon(event: PoissonGaussianEvent, delta: float) -> float:
+    """Epsilon by the distribution of the privacy loss, rounded up throughout, of steps fixed before the first.
+
+    >>> event = PoissonGaussianEvent(0.01, 2.0, 100, "continuous")
+    >>> tightest_epsilon(event, 1e-5) < Accountant(AccountantKind.RDP).epsilon(event, 1e-5)
+    True
+    """
+    import dp_accounting
+    from dp_accounting import pld
+
+    accountant = pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_PLD_GRID
+    )
+    step = dp_accounting.PoissonSampledDpEvent(
+        event.sampling_probability, dp_accounting.GaussianDpEvent(event.noise_multiplier)
+    )
+    accountant.compose(step, event.count)
+    return float(accountant.get_epsilon(delta))
+
+
+def require_opacus() -> None:
+    """Refuse where Opacus is not installed.
+
+    Raises:
+        MissingExtraError: how to install it.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("opacus") is None:
+        raise MissingExtraError(
+            "DP-SGD needs Opacus, which is not installed; run: pip install 'datalens-dp[dpsgd]'"
+        )
