@@ -5,20 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 from datalens.errors import BudgetError, ConfigError
 from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.cells import DATA_SETS
+from datalens.experiments.dpsgd_costs import DELTA, PAPERS, most_steps
 from datalens.experiments.dpsgd_paper import Settings
-from datalens.privacy.accountant import AccountantKind
-from datalens.privacy.calibration import require_releases
-from datalens.privacy.events import NoiseKind, PoissonGaussianEvent
 
-DELTA = 1e-5
-PAPERS_ACCOUNTANT = AccountantKind.CLASSIC
-"""Rényi divergences of the sampled Gaussian with the conversion of 2017, which Opacus had at the time."""
 NUM_RECORDS = {"mnist": 60_000, "cifar10": 50_000}
 """Public; a lot holds each with probability ``batch_size / num_records``."""
 ACCURACY = "accuracy"
@@ -36,12 +30,13 @@ class DpsgdCell:
 
     Attributes:
         data_set: ``mnist``, by the network of Opacus's example, or ``cifar10``, by a linear head on features.
-        epsilon: what the steps may cost under the paper's accountant; without noise, as many steps all the same.
+        epsilon: what the steps may cost; without noise, as many steps all the same.
         settings: of the training.
         keep: share that stays of a gradient.
         method: a name of ``datalens.dpsgd.Method``.
         select_by: ``norm`` or ``dimension``.
         features: a name of :data:`~datalens.experiments.extractors.EXTRACTORS`, of CIFAR-10 alone.
+        accountant: that counts the steps, by its name in :mod:`~datalens.experiments.dpsgd_costs`.
         seed: of everything.
     """
 
@@ -52,6 +47,7 @@ class DpsgdCell:
     method: str = "topagg"
     select_by: str = "norm"
     features: str | None = None
+    accountant: str = PAPERS
     seed: int = 0
     held_out: ClassVar[bool] = False
 
@@ -78,12 +74,13 @@ class DpsgdCell:
         return self.settings.batch_size / NUM_RECORDS[self.data_set]
 
     def num_steps(self) -> int:
-        """The most that cost at most epsilon under the paper's accountant.
+        """The most that cost at most epsilon.
 
         Raises:
             BudgetError: not even one does.
         """
-        return _most_steps(self.sampling_rate, self.settings.noise_multiplier, self.epsilon)
+        used = self.settings.noise_multiplier
+        return most_steps(self.sampling_rate, used, self.epsilon, self.accountant)
 
     def refusal(self) -> str | None:
         """Why it cannot be trained; None where it can."""
@@ -105,7 +102,7 @@ class DpsgdCell:
         >>> cell.key == replace(cell, method="gm-dp", select_by="dimension").key, cell.key == cell.with_seed(1).key
         (True, False)
         """
-        what = ["dp-sgd", _PROTOCOL, str(PAPERS_ACCOUNTANT), DELTA, asdict(self)]
+        what = ["dp-sgd", _PROTOCOL, DELTA, asdict(self)]
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -130,18 +127,13 @@ class DpsgdCell:
             f"sigma {used.noise_multiplier:g}",
             f"batch {used.batch_size}",
             f"rate {used.learning_rate:g}",
+            *([] if self.accountant == PAPERS else [f"steps by {self.accountant}"]),
         ]
         return ", ".join(words)
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain values."""
         return {**asdict(self), "recipe": self.recipe}
-
-
-@lru_cache(maxsize=256)
-def _most_steps(sampling_rate: float, noise_multiplier: float, epsilon: float) -> int:
-    event = PoissonGaussianEvent(sampling_rate, noise_multiplier, noise=NoiseKind.CONTINUOUS)
-    return require_releases(event, epsilon, DELTA, PAPERS_ACCOUNTANT)
 
 
 TableCell: TypeAlias = AnyCell | DpsgdCell

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KEEPS = (0.6, 0.7, 0.8, 1.0)
 """Columns of Tables 8 and 11; what is kept whole is GM-DP."""
@@ -46,7 +46,7 @@ TABLE_11 = {
         8.0: _settings((0.5, 2.5, 2048, 0.2), (0.5, 2.5, 2048, 0.2), (0.5, 3, 2048, 0.2), (2.5, 2.5, 2048, 0.04)),
     },
 }  # fmt: skip
-"""By data set, epsilon and keep. Our copy of the paper has three headings for MNIST with two tables below them, taken in
+"""By data set, epsilon and keep. Our copy of the paper has three headings for MNIST with two tables below them, in
 the same order, and lacks the one for epsilon 1, which is from another copy."""
 
 Score = tuple[float, float]
@@ -116,18 +116,22 @@ DPDL = {
 """Abadi et al. 2016, sections 5.2 and 5.3 (Figures 3 and 6), test accuracy by epsilon: the curve DPDL of Figure 3."""
 
 
-def nearest(data_set: str, epsilon: float) -> float:
-    """The epsilon of Table 11 whose settings serve: the nearest in ratio, of two as near the larger.
-
-    >>> [nearest("mnist", epsilon) for epsilon in (0.05, 0.1, 0.3, 0.5, math.inf)]
-    [0.05, 0.2, 0.2, 1.0, 1.0]
-    """
-    known = sorted(TABLE_11[data_set], reverse=True)
-    if math.isinf(epsilon):
-        return known[0]
-    return min(known, key=lambda other: round(abs(math.log(other / epsilon)), 9))
-
-
 def settings_for(data_set: str, epsilon: float, keep: float) -> Settings:
-    """Table 11's settings, or the nearest that it has."""
-    return TABLE_11[data_set][nearest(data_set, epsilon)][keep]
+    """Table 11's settings; between its epsilons C, batch and rate of the nearest, and sigma between both neighbours'.
+
+    The nearest in ratio, of two as near the smaller; sigma on a line in the logarithms, to two digits, since the
+    nearest one may allow only a few steps. Without noise, those of the largest epsilon.
+
+    >>> settings_for("mnist", 0.2, 0.8)
+    Settings(max_grad_norm=10, noise_multiplier=3.6, batch_size=512, learning_rate=0.1)
+    >>> settings_for("mnist", 0.1, 0.8)
+    Settings(max_grad_norm=5, noise_multiplier=5.2, batch_size=128, learning_rate=0.01)
+    """
+    by_epsilon = TABLE_11[data_set]
+    if epsilon in by_epsilon or math.isinf(epsilon):
+        return by_epsilon[min(epsilon, max(by_epsilon))][keep]
+    below, above = max(e for e in by_epsilon if e < epsilon), min(e for e in by_epsilon if e > epsilon)
+    share = math.log(epsilon / below) / math.log(above / below)
+    near = by_epsilon[below if share <= 0.5 + 1e-9 else above][keep]
+    few, many = (by_epsilon[e][keep].noise_multiplier for e in (below, above))
+    return replace(near, noise_multiplier=float(f"{few ** (1 - share) * many**share:.2g}"))

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from datalens.errors import MissingExtraError
-from datalens.experiments.dpsgd_cells import ACCURACY, DELTA, DpsgdCell
+from datalens.experiments.dpsgd_cells import ACCURACY, DpsgdCell
+from datalens.experiments.dpsgd_costs import cost_of
 from datalens.experiments.extractors import EXTRACTORS
 from datalens.experiments.store import ResultsStore
 from datalens.models.example import linear_head, mnist_example
-from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.events import PoissonGaussianEvent
-from datalens.privacy.replacing import replace_one_epsilon
 from datalens.randomness import Streams
 from datalens.training.release import environment
 
 Tell = Callable[[str], None]
-TIGHTEST = "pld"
-"""The name of the accountant of :func:`tightest_epsilon`, beside those of the product."""
 NUM_CLASSES = 10
-_PLD_GRID = 1e-5
 _SCORED_AT_ONCE = 5_000
 
 
@@ -103,45 +100,12 @@ def accuracy_of(network: nn.Module, inputs_N: Tensor, labels_N: Tensor) -> float
     return right / len(labels_N)
 
 
-def cost_of(event: PoissonGaussianEvent) -> dict[str, Any]:
-    """Epsilon of a training under every accountant, the paper's and the tightest among them."""
-    spent = {str(kind): Accountant(kind).epsilon(event, DELTA) for kind in AccountantKind}
-    return {
-        "adjacency": "add-or-remove one record; replace_one_epsilon where one is replaced, by rdp",
-        "delta": DELTA,
-        "spent_epsilon": {**spent, TIGHTEST: tightest_epsilon(event, DELTA)},
-        "replace_one_epsilon": replace_one_epsilon(Accountant(AccountantKind.RDP), event, DELTA),
-    }
-
-
-def tightest_epsilon(event: PoissonGaussianEvent, delta: float) -> float:
-    """Epsilon by the distribution of the privacy loss, rounded up throughout, of steps fixed before the first.
-
-    >>> event = PoissonGaussianEvent(0.01, 2.0, 100, "continuous")
-    >>> tightest_epsilon(event, 1e-5) < Accountant(AccountantKind.RDP).epsilon(event, 1e-5)
-    True
-    """
-    import dp_accounting
-    from dp_accounting import pld
-
-    accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, value_discretization_interval=_PLD_GRID
-    )
-    step = dp_accounting.PoissonSampledDpEvent(
-        event.sampling_probability, dp_accounting.GaussianDpEvent(event.noise_multiplier)
-    )
-    accountant.compose(step, event.count)
-    return float(accountant.get_epsilon(delta))
-
-
 def require_opacus() -> None:
     """Refuse where Opacus is not installed.
 
     Raises:
         MissingExtraError: how to install it.
     """
-    import importlib.util
-
     if importlib.util.find_spec("opacus") is None:
         raise MissingExtraError(
             "DP-SGD needs Opacus, which is not installed; run: pip install 'datalens-dp[dpsgd]'"
