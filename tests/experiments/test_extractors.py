@@ -26,10 +26,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def weights(folder: Path, extractor: Extractor, seed: int = 0) -> Path:
-    """A file of weights as drawn, in the names that are published."""
+    """A file of weights as drawn, large enough to carry a picture through, in the names that are published."""
     torch.manual_seed(seed)
-    path = folder / f"{extractor.name}-{seed}.safetensors"
-    safetensors.torch.save_file(extractor.build().state_dict(), path)
+    path, net = folder / f"{extractor.name}-{seed}.safetensors", extractor.build()
+    for p in net.parameters():
+        if p.dim() == 4:
+            torch.nn.init.kaiming_normal_(p.data, nonlinearity="relu")
+    safetensors.torch.save_file(net.state_dict(), path)
     return path
 
 
@@ -86,9 +89,8 @@ def test_features_are_computed_once(tmp_path: Path, small: None, monkeypatch: py
     told: list[str] = []
     first = cached_features(IMAGES, net, tmp_path / "kept", told.append)
     assert told[0] == "features of images 0 to 3 of 7" and len(told) == 3
-    assert torch.equal(
-        first, torch.cat([net.features(torch.from_numpy(IMAGES[i : i + 1]).float() / 255) for i in range(7)])
-    ) or (first.shape == (7, 512))
+    direct = net.features(torch.from_numpy(IMAGES).float() / 255)
+    assert torch.allclose(first.float(), direct.float(), atol=1e-2, rtol=1e-2), "in the order of the images"
     monkeypatch.setattr(frozen, "_compute", lambda *_: pytest.fail("computed again"))
     assert torch.equal(cached_features(IMAGES, net, tmp_path / "kept", told.append), first) and len(told) == 3
     assert not list((tmp_path / "kept").glob(".*")), "no part of a file is left"
