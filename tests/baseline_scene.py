@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from datalens import data
-from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.data.images import LabelledImages
+from datalens.methods.method import Context, Planned, PublicSize
 from datalens.noise import make_noise
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.budget import Authorisation, Budget

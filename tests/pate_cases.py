@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import torch
 
-from datalens.baselines.method import Context, Method, PublicSize
+from datalens.baselines.method import Method
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
+from datalens.methods.method import Context, PublicSize
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import make_noise
 from datalens.privacy.budget import Authorisation, Budget

@@ -13,13 +13,13 @@ from baseline_scene import context_for, same_state, size_of
 from torch import nn
 
 from datalens.baselines.dp_gan import WHAT, DPGan, DPGanLearner, DPGanSettings
-from datalens.baselines.method import Context
 from datalens.baselines.per_record import per_record_gradients
-from datalens.baselines.pricing import replace_one_price
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
 from datalens.errors import BudgetError, CheckpointError, ConfigError, MissingExtraError
 from datalens.evaluation import evaluate_utility
+from datalens.methods.method import Context
+from datalens.methods.pricing import replace_one_price
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from reference import merf_distance_loop
 
 from datalens.baselines.dp_merf import WHAT, DPMerf, MerfLearner, MerfSettings, embedding_sums, merf_loss
-from datalens.baselines.method import Context, PublicSize
 from datalens.baselines.random_features import RandomFeatures, public_length_scale
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
 from datalens.errors import BudgetError, CheckpointError, ConfigError
 from datalens.evaluation import evaluate_utility
+from datalens.methods.method import Context, PublicSize
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget

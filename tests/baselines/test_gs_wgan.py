@@ -12,11 +12,11 @@ import torch
 from baseline_scene import context_for, same_state, size_of, total_epsilon
 
 from datalens.baselines.gs_wgan import PUBLISHED_NOISE, GSWgan, GSWganLearner, GSWganSettings
-from datalens.baselines.method import Context
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
 from datalens.errors import BudgetError, CheckpointError, ConfigError
 from datalens.evaluation import evaluate_utility
+from datalens.methods.method import Context
 from datalens.noise import make_noise
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.budget import Authorisation, Budget

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datalens.baselines.method import PublicSize
 from datalens.experiments.contenders import contender
 from datalens.experiments.tables import TABLES
+from datalens.methods.method import PublicSize
 
 
 def test_hindrances_go_one_after_the_other() -> None:

@@ -19,13 +19,13 @@ from datalens.baselines.dp_gan import DPGan, DPGanLearner
 from datalens.baselines.dp_merf import DPMerf, MerfLearner
 from datalens.baselines.g_pate import GPate
 from datalens.baselines.gs_wgan import GSWgan
-from datalens.baselines.method import Context
 from datalens.baselines.pate_gan import PateGan, PateGanLearner
 from datalens.mechanisms.base import Release
 from datalens.mechanisms.gnmax import GNMax
 from datalens.mechanisms.gpate import ConfidentGNMax
 from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid
+from datalens.methods.method import Context
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent

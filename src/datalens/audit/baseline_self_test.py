@@ -13,9 +13,10 @@ from datalens.baselines.dp_gan import DPGan, DPGanSettings
 from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
 from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
-from datalens.baselines.method import MethodSettings, PublicSize
+from datalens.baselines.method import MethodSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
+from datalens.methods.method import PublicSize
 from datalens.training.sections import Privacy
 
 TRIALS = 20_000

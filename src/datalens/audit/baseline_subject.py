@@ -16,9 +16,10 @@ import torch
 from datalens.audit.baseline_doors import DOORS, Door
 from datalens.audit.sum_doors import SILENT, free_budget
 from datalens.audit.tap import Tap
-from datalens.baselines.method import Context, Learner, Method, MethodSettings, PublicSize
-from datalens.baselines.opening import noise_for
+from datalens.baselines.method import Learner, Method, MethodSettings
 from datalens.data.images import LabelledImages
+from datalens.methods.method import Context, PublicSize
+from datalens.methods.opening import noise_for
 from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent, NoisyEvent

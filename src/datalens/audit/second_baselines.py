@@ -57,7 +57,7 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         "publishable": (header["publishable"], fit),
         "data": (header["data"], config["data"]),
         "num_records": (mechanism["num_records"], config["num_records"]),
-        "num_steps": (mechanism["num_steps"], config["num_steps"], config["config"]["settings"]["num_steps"]),
+        "num_steps": (mechanism["num_steps"], config["num_steps"], *_asked_steps(config)),
         "group_size": (mechanism["group_size"], privacy["group_size"]),
         "noise": (mechanism["noise"], privacy["noise"]),
         "folder": (release.name, promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER),
@@ -72,6 +72,12 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         raise Difference(
             f"{CONFIG}: the class list was {promises.CLASSES_FOUND}, in a run that says it is fit to publish"
         )
+
+
+def _asked_steps(config: Json) -> list[int]:
+    """The number of steps in the settings, where it is there and does not follow from others."""
+    asked = config["config"]["settings"]["num_steps"]
+    return [] if asked is None and config["method"] in promises.CLASSIFIERS else [asked]
 
 
 def _check_plan(header: Json, config: Json) -> None:

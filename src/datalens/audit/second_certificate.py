@@ -60,7 +60,9 @@ def certificate_again(
             "classes": config.get("classes"),
             "classes_were_read_off_the_data": config.get("classes_from_data"),
             "class_list": class_list_again(config, privacy),
-            "generated_labels": promises.LABELS_TEXT,
+            "generated_labels": None
+            if header.get("method") in promises.CLASSIFIERS
+            else promises.LABELS_TEXT,
             "data": config.get("data"),
         },
         "not_covered": list(promises.NOT_COVERED)

@@ -1,4 +1,4 @@
-"""What each baseline releases, a second time, from settings and public sizes alone: for ``datalens verify``."""
+"""What each method but DataLens's own releases, a second time, from settings and sizes: for ``datalens verify``."""
 
 from __future__ import annotations
 
@@ -87,12 +87,35 @@ def _dp_gan(settings: Json, config: Json, group: int) -> Kinds:
         width, side, halved = wider, side // 2, halved + 1
     dim += width * side**2 + 1
     each, rate = settings["critic_steps"], settings["batch_size"] / config["num_records"]
-    of_group = 1.0 if rate == 1 else -math.expm1(group * math.log1p(-rate))
-    return {
-        "critic gradient": Kind(
-            group * _units(dim), dim, settings["num_steps"] * each, each, sampled=of_group
-        )
-    }
+    steps, of_group = settings["num_steps"] * each, _of_group(rate, group)
+    return {"critic gradient": Kind(group * _units(dim), dim, steps, each, sampled=of_group)}
+
+
+def _dp_sgd(settings: Json, config: Json, group: int) -> Kinds:
+    """A sum of gradients a step, over a lot that each record is in with a public probability.
+
+    The network: one dense layer, or an 8x8 convolution to 16 and a 4x4 convolution to 32, each of stride 2 and before
+    a pool that takes one row and column off, then 32 units and the classes.
+    """
+    (channels, *sides), classes = config["image_shape"], len(config["classes"])
+    dim = (channels * math.prod(sides) + 1) * classes
+    if settings["model"] != "linear":
+        left = [
+            (side // 2 - 1 - 4) // 2 for side in sides
+        ]  # floor(side / 2) - 1, then floor((that - 4) / 2) + 1 - 1
+        dim = (64 * channels + 1) * 16 + (16 * 16 + 1) * 32
+        dim += (32 * math.prod(left) + 1) * 32 + (32 + 1) * classes
+    records, batch, steps = config["num_records"], settings["batch_size"], settings["num_steps"]
+    if steps is None:
+        steps = math.ceil((settings["epochs"] or 10) * records / batch)
+    if (settings["training"] in UNNOISED) is not (config["config"]["privacy"]["noise"] == "none"):
+        raise ValueError(f"training {settings['training']!r:.40} with another noise than it has")
+    return {"gradient": Kind(group * _units(dim), dim, steps, sampled=_of_group(batch / records, group))}
+
+
+def _of_group(rate: float, group: int) -> float:
+    """The chance that at least one record of a group is in a lot."""
+    return 1.0 if rate == 1 else -math.expm1(group * math.log1p(-rate))
 
 
 def _gs_wgan(settings: Json, config: Json, group: int) -> Kinds:
@@ -120,6 +143,9 @@ KINDS: dict[str, Callable[[Json, Json, int], Kinds]] = {
     "g-pate": _g_pate,
     "dp-gan": _dp_gan,
     "gs-wgan": _gs_wgan,
+    "dp-sgd": _dp_sgd,
 }
+UNNOISED = ("topk-sgd", "clipped-sgd")
+"""Trainings of DP-SGD's kind that add no noise."""
 PUBLISHED = ("gs-wgan",)
 """Methods that have a published form without a guarantee."""

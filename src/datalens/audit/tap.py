@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from datalens.baselines.method import Context, Learner, Method
+from datalens.baselines.method import Learner, Method
+from datalens.methods.method import Context
 
 
 @dataclass

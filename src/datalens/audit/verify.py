@@ -30,6 +30,7 @@ from datalens.training.heads import known_head
 
 LEDGER, CONFIG, CERTIFICATE, CARD = "ledger.jsonl", "config.json", "certificate.json", "README.md"
 DIRECTIONS, GENERATOR, SCORES = "directions.bin", "generator.safetensors", "scores.json"
+CLASSIFIER = "classifier.safetensors"
 SCORED = "right predictions"
 """The one thing that may be counted on people's data."""
 
@@ -192,12 +193,13 @@ def _check_scores(entries: Sequence[Entry], release: Path) -> None:
 def _check_certificate(
     entries: Sequence[Entry], config: dict[str, Any], release: Path, found: Verification
 ) -> None:
-    names = [name for name in (CONFIG, DIRECTIONS, GENERATOR, SCORES) if (release / name).is_file()]
+    network = CLASSIFIER if entries[0].body.get("method") in promises.CLASSIFIERS else GENERATOR
+    names = [name for name in (CONFIG, DIRECTIONS, network, SCORES) if (release / name).is_file()]
     files = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names}
-    if GENERATOR not in files:
-        found.differences.append(f"{GENERATOR} is missing")
+    if network not in files:
+        found.differences.append(f"{network} is missing")
     said = _json(release / CERTIFICATE)
-    made_in = generator_environment(release / GENERATOR) if GENERATOR in files else said.get("environment")
+    made_in = generator_environment(release / network) if network in files else said.get("environment")
     expected = certificate_again(entries, config, files, made_in)
     found.certificate = expected
     found.differences += list(unequal(expected, said))

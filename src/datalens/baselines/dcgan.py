@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, optim
 from torch.nn import functional
 
-from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.baselines.networks import GeneratorSettings, settled
-from datalens.baselines.state import pack, unpack
 from datalens.errors import ConfigError
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width

@@ -15,29 +15,27 @@ from typing import ClassVar
 import torch
 from torch import Tensor, optim
 
-from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
+from datalens.baselines.method import NoisedMethod
 from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.per_record import load_opacus, per_record_gradients
-from datalens.baselines.pricing import NoiseOnPaper
-from datalens.baselines.sharding import draw_shards, restored_shards
-from datalens.baselines.state import pack, unpack
-from datalens.errors import ConfigError
 from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.pricing import NoiseOnPaper
+from datalens.methods.sampled import Lot, check_lot, lot_of, sampled_noise
+from datalens.methods.sharding import draw_shards, packed_slots, restored_slots
+from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import make_noise
 from datalens.noise.base import NoiseSource
 from datalens.noise.entropy import OsEntropy, SeededEntropy
-from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
-from datalens.privacy.calibration import noise_for, tidy
-from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
+from datalens.privacy.events import PoissonGaussianEvent, times
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width
 
 WHAT = "critic gradient"
 _RECORDS_AT_ONCE = 64
-_SLOTS = "slots/"
 
 
 class DPGanSettings(GeneratorSettings):
@@ -75,11 +73,7 @@ class DPGanSettings(GeneratorSettings):
                 under sampling, or Opacus is missing.
         """
         load_opacus()
-        if self.batch_size > size.num_records:
-            raise ConfigError(
-                f"batch_size = {self.batch_size}: a lot cannot expect more than all {size.num_records} records; "
-                f"use at most {size.num_records}"
-            )
+        check_lot(self.batch_size, size.num_records)
         on_paper = DPGan(self, privacy, size, 0.0)
         if not privacy.is_private:
             return on_paper
@@ -89,15 +83,8 @@ class DPGanSettings(GeneratorSettings):
             method = DPGan(self, privacy, size, noise_multiplier * longest)
             return method.mechanism(NoiseOnPaper(privacy.noise)).event()
 
-        fitting = noise_for(event, on_paper.num_releases, privacy.epsilon, privacy.delta, privacy.accountant)
-        stddev = tidy(fitting * longest)
-        if privacy.noise is NoiseKind.ROUNDED:
-            stddev = max(stddev, MIN_STDDEV)
-            if stddev > MAX_STDDEV:
-                raise ConfigError(
-                    f"epsilon = {privacy.epsilon:g}: these steps need noise of {stddev:g} units, but there are at "
-                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer num_steps, or a smaller batch_size"
-                )
+        remedy = "a larger epsilon, fewer num_steps, or a smaller batch_size"
+        stddev = sampled_noise(privacy, event, on_paper.num_releases, longest, remedy)
         return DPGan(self, privacy, size, stddev)
 
 
@@ -183,22 +170,13 @@ class DPGanLearner:
             self._critic_step(step, number)
         self._generator_step(step)
 
-    def lot(self, number: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Images [R, C, H, W], labels [R] and presence [R] of one lot; private. An empty slot is a black image."""
+    def lot(self, number: int) -> Lot:
+        """One lot; private."""
         context, seed = self._context, self._method.privacy.insecure_seed
         entropy = OsEntropy() if seed is None else SeededEntropy(context.private.key("lots", number))
         mechanism = self._method.mechanism(NoiseOnPaper(self._method.privacy.noise))
-        chosen_R = torch.from_numpy(
-            self.slots.record_of_slot[0][mechanism.lot(self.slots.num_slots, entropy)]
-        )
-        present_R = chosen_R >= 0
-        images_RCHW = torch.zeros(len(chosen_R), *self._method.size.image_shape, dtype=torch.uint8)
-        labels_R = torch.zeros(len(chosen_R), dtype=torch.int64)
-        records = chosen_R[present_R].numpy()
-        images_RCHW[present_R] = torch.from_numpy(context.data.images[records])
-        labels_R[present_R] = torch.from_numpy(context.data.labels[records])
-        device = context.device
-        return images_RCHW.to(device).float() / 255, labels_R.to(device), present_R.to(device)
+        drawn = mechanism.lot(self.slots.num_slots, entropy)
+        return lot_of(self.slots, drawn, context.data, context.device)
 
     def clipped_sum(self, lot: tuple[Tensor, Tensor, Tensor], centre_YD: Tensor) -> Tensor:
         """int64 [D]: the sum over a lot of gradients less their class's centre, each clipped alone. Private."""
@@ -252,8 +230,7 @@ class DPGanLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Both networks with their optimisers, and who has which slot."""
-        slots = {_SLOTS + name: torch.from_numpy(value) for name, value in self.slots.to_arrays().items()}
-        return pack(self._networks, self._optimizers) | {name: value.clone() for name, value in slots.items()}
+        return pack(self._networks, self._optimizers) | packed_slots(self.slots)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from :meth:`state_dict`.
@@ -261,8 +238,7 @@ class DPGanLearner:
         Raises:
             CheckpointError: a state of another run.
         """
-        slots = {name.removeprefix(_SLOTS): value for name, value in state.items() if name.startswith(_SLOTS)}
-        self.slots = restored_shards(slots, self.slots)
+        self.slots = restored_slots(state, self.slots)
         unpack(state, self._networks, self._optimizers)
 
     def generator(self) -> FinishedGenerator:

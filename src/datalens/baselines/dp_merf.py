@@ -21,13 +21,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from datalens.baselines.method import Context, Planned, PublicSize
 from datalens.baselines.networks import GeneratorSettings, settled
 from datalens.baselines.random_features import RandomFeatures, public_length_scale
-from datalens.baselines.state import pack, unpack
 from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.state import pack, unpack
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalens.baselines.method import PublicSize
 from datalens.baselines.registry import BaselineConfig, parse_baseline
 from datalens.errors import RunError
+from datalens.methods.facts import MethodFacts
 from datalens.models.finish import FinishedGenerator
+from datalens.privacy import promises
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import PublicFacts, RunFacts, common_facts, read_facts, whole
+from datalens.training.facts import GeneratorFacts, PublicFacts, common_facts, read_facts, whole
 from datalens.training.files import read_json
 from datalens.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaselineFacts(RunFacts):
+class BaselineFacts(MethodFacts, GeneratorFacts):
     """What everybody may know of a run of a baseline.
 
     Attributes:
@@ -25,11 +26,6 @@ class BaselineFacts(RunFacts):
     """
 
     config: BaselineConfig
-
-    @property
-    def size(self) -> PublicSize:
-        """What may be known of the data."""
-        return PublicSize(self.num_records, self.image_shape, len(self.classes))
 
     @property
     def latent(self) -> LatentSpace:
@@ -45,10 +41,6 @@ class BaselineFacts(RunFacts):
         """Fewest numbers that its weights can be."""
         return self.config.settings.least_numbers
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; :meth:`from_json` reads them back."""
-        return super().to_json() | {"method": self.config.method, "config": self.config.to_json()}
-
     @classmethod
     def from_json(cls, data: Any, source: Path) -> BaselineFacts:
         """Read ``release/config.json``.
@@ -57,6 +49,11 @@ class BaselineFacts(RunFacts):
             RunError: it is not one, or from a newer version.
         """
         with whole(source):
+            if data.get("method") in promises.CLASSIFIERS:
+                raise RunError(
+                    f"{source}: is a run of {data['method']}, a classifier, and this is for generators; see "
+                    "`datalens dpsgd` and `datalens evaluate`"
+                )
             config = parse_baseline(data["config"])
             if data["method"] != config.method:
                 raise ValueError(f"method {data['method']!r} with the settings of {config.method!r}")

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from datalens.baselines.generating import StudentMethodSettings
-from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
-from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
-from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
+from datalens.baselines.method import NoisedMethod
 from datalens.compression.projection import bin_votes, check_bins, decode_bins, draw_projection
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
+from datalens.methods.sharding import check_shards, draw_shards, restored_shards
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV

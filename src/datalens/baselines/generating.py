@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datalens.baselines.method import MethodSettings, PublicSize
+from datalens.baselines.method import MethodSettings
+from datalens.methods.method import PublicSize
 from datalens.models.finish import FinishedGenerator
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan

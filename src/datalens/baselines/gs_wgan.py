@@ -21,13 +21,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, optim
 
-from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
+from datalens.baselines.method import NoisedMethod
 from datalens.baselines.networks import GeneratorSettings, settled
-from datalens.baselines.pricing import NoiseOnPaper, drawable, noise_that_fits
-from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
-from datalens.baselines.state import pack, unpack
 from datalens.mechanisms.critic_round import CriticRound
 from datalens.mechanisms.vector_sum import Grid, fitting_units
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.pricing import NoiseOnPaper, drawable, noise_that_fits
+from datalens.methods.sharding import check_shards, draw_shards, packed_slots, restored_slots
+from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import make_noise
@@ -37,7 +38,6 @@ from datalens.training.sections import Batch, Count, Positive, Privacy, Slots, W
 WHAT = "critics' gradients"
 PUBLISHED_NOISE = 1.07
 _BETAS = (0.5, 0.9)
-_SLOTS = "slots/"
 
 
 class GSWganSettings(GeneratorSettings):
@@ -236,8 +236,7 @@ class GSWganLearner:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All networks with their optimisers, and who has which slot."""
-        slots = {_SLOTS + name: torch.from_numpy(value) for name, value in self.partition.to_arrays().items()}
-        return pack(self._networks, self._optimizers) | {name: value.clone() for name, value in slots.items()}
+        return pack(self._networks, self._optimizers) | packed_slots(self.partition)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from :meth:`state_dict`.
@@ -245,8 +244,7 @@ class GSWganLearner:
         Raises:
             CheckpointError: a state of another run.
         """
-        slots = {name.removeprefix(_SLOTS): value for name, value in state.items() if name.startswith(_SLOTS)}
-        self.partition = restored_shards(slots, self.partition)
+        self.partition = restored_slots(state, self.partition)
         unpack(state, self._networks, self._optimizers)
 
     def generator(self) -> FinishedGenerator:

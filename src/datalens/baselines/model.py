@@ -19,10 +19,10 @@ from datalens.training.release import (
     environment,
     read_environment,
     read_generator,
-    write_generator,
+    write_network,
 )
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import open_shared_budget
+from datalens.training.shared_budget import budget_for
 from datalens.training.synthesizer import DataLens
 from datalens.training.trained import Trained
 
@@ -62,13 +62,8 @@ class Baseline(Trained[BaselineConfig, BaselineFacts]):
         Raises:
             DataLensError: settings or data that do not fit; raised before anything is trained.
         """
-        shared = None if budget_file is None else open_shared_budget(Path(budget_file), data_name)
-        try:
+        with budget_for(budget_file, data_name) as shared:
             run = BaselineRun.begin(self.config, data, None if out is None else Path(out), shared)
-        except BaseException:
-            if shared is not None:
-                shared.close()
-            raise
         return self._train(run, tell, stop)
 
     @classmethod
@@ -96,7 +91,7 @@ class Baseline(Trained[BaselineConfig, BaselineFacts]):
             self._made_in = environment(run.device)
             self._notes = tuple(run.notes)
             if run.folder is not None:
-                write_generator(run.folder.generator, self._generator, self._made_in)
+                write_network(run.folder.generator, self._generator, self._made_in)
                 certify(run.folder, run.ledger)
             self.was_stopped = run.was_stopped
         finally:

@@ -6,7 +6,8 @@ import copy
 
 import torch
 
-from datalens.baselines.method import MethodSettings, PublicSize
+from datalens.baselines.method import MethodSettings
+from datalens.methods.method import PublicSize
 from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.generators import ConditionalGenerator
 from datalens.student.latent import LatentLaw, LatentSpace

@@ -17,11 +17,12 @@ from torch.nn import functional
 
 from datalens.baselines.discriminators import Discriminators
 from datalens.baselines.generating import StudentMethodSettings
-from datalens.baselines.method import Context, NoisedMethod, Planned, PublicSize
-from datalens.baselines.pricing import NoiseOnPaper, noise_that_fits
-from datalens.baselines.sharding import check_shards, draw_shards, restored_shards
+from datalens.baselines.method import NoisedMethod
 from datalens.baselines.vote_rule import VoteRule, yes_votes
 from datalens.mechanisms.gnmax import GNMax
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
+from datalens.methods.sharding import check_shards, draw_shards, restored_shards
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.events import Event, GaussianEvent, times

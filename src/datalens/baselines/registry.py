@@ -14,7 +14,8 @@ from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
 from datalens.baselines.method import MethodSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
-from datalens.training.sections import Count, Privacy, RunSettings, Section, validated
+from datalens.methods.facts import MethodConfig
+from datalens.training.sections import Privacy, validated
 
 METHODS: dict[str, type[MethodSettings]] = {
     Dcgan.name: DcganSettings,
@@ -26,19 +27,7 @@ METHODS: dict[str, type[MethodSettings]] = {
 }
 
 
-class BaselinePerformance(Section):
-    """Settings that change speed and never noise, ledger or epsilon.
-
-    Attributes:
-        device: where to compute, as PyTorch names it.
-        checkpoint_every: steps between checkpoints.
-    """
-
-    device: str = "cpu"
-    checkpoint_every: Count = 100
-
-
-class BaselineConfig(RunSettings):
+class BaselineConfig(MethodConfig):
     """Everything that makes a run of a baseline, but for the data.
 
     Attributes:
@@ -47,9 +36,7 @@ class BaselineConfig(RunSettings):
         performance: speed alone.
     """
 
-    method: str
-    settings: SerializeAsAny[InstanceOf[MethodSettings]]
-    performance: BaselinePerformance = BaselinePerformance()
+    settings: SerializeAsAny[InstanceOf[MethodSettings]]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 def parse_baseline(data: dict[str, Any]) -> BaselineConfig:

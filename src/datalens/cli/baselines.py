@@ -70,19 +70,12 @@ def baseline_config(method: str, options: dict[str, Any]) -> BaselineConfig:
         ConfigError: one line that names the setting, its value and the rule.
     """
     from datalens.baselines.registry import BaselineConfig, parse_baseline
-    from datalens.training.config import read_toml
+    from datalens.cli.settings import read_sections
 
     changes: dict[str, Any] = {"method": method}
     if options["config_file"] is not None:
-        path = Path(options["config_file"])
-        found = read_toml(path)
         known = [name for name in BaselineConfig.model_fields if name != "method"]
-        for section, values in found.items():
-            if section not in known:
-                raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
-            if section != "recipe" and not isinstance(values, dict):
-                raise ConfigError(f"--config {path}: {section} is {values!r:.60}; write a table [{section}]")
-        changes |= found
+        changes |= read_sections(Path(options["config_file"]), known)
     for option, (section, name) in _taken().items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datalens.cli import judged, scoring
+from datalens.cli.classified import open_classifier, report_accuracy
 from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
@@ -20,6 +21,7 @@ from datalens.errors import ConfigError, DataError, NotPrivateError
 if TYPE_CHECKING:
     from datalens.baselines.model import Baseline
     from datalens.data.images import LabelledImages
+    from datalens.dpsgd.classifier import DPSGDClassifier
     from datalens.training.synthesizer import DataLens
 
 
@@ -88,6 +90,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     among training and test images.
 
     Of a run the result is kept in RUN/private, since a score on people's data is not covered by the guarantee.
+    Of a run of `datalens dpsgd`, which is a classifier, its own accuracy on the test split is measured.
     With --charge the accuracy also goes under release/: on public data as it is, else as a count of right
     predictions with noise, charged in the run's ledger, for which the run was trained with --score-noise.
 
@@ -104,6 +107,10 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     output = Output(options["json_target"], quiet=options["quiet"])
     _refuse_release(options["json_target"], Path(run))
     _check(options)
+    if (classifier := open_classifier(run)) is not None:
+        test = _split("test", source, classifier, options)
+        keep = _private(Path(run), "scores") / f"{_named(source)}-accuracy.json"
+        return report_accuracy(classifier, run, source, test, keep, output)
     require_device(options["device"])
     model = judged.open_run(run)
     if model is None:
@@ -212,7 +219,7 @@ def _release(run: Path, is_public: bool, answer: dict[str, Any], options: dict[s
 
 
 def _split(
-    split: str, source: str, model: DataLens | Baseline | None, options: dict[str, Any]
+    split: str, source: str, model: DataLens | Baseline | DPSGDClassifier | None, options: dict[str, Any]
 ) -> LabelledImages:
     from datalens.data import available_splits, load
 
@@ -254,9 +261,14 @@ def _private(run: Path, name: str) -> Path:
     return folder / name
 
 
+def _named(source: str) -> str:
+    """A source in the name of a file."""
+    return re.sub(r"[^A-Za-z0-9-]+", "-", Path(source).name).strip("-")[:40] or "data"
+
+
 def _keep(run: Path, source: str, options: dict[str, Any], answer: dict[str, Any]) -> Path:
     """Write the result under ``private/``."""
-    words = [re.sub(r"[^A-Za-z0-9-]+", "-", Path(source).name).strip("-")[:40] or "data"]
+    words = [_named(source)]
     words += [name for name in options["metrics"] if name != "utility"]
     if "utility" in answer:
         words += list(options["classifier"])

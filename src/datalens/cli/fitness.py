@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from datalens.privacy.events import NoiseKind
 
 if TYPE_CHECKING:
     from datalens.baselines.model import Baseline
     from datalens.baselines.registry import BaselineConfig
+    from datalens.dpsgd.classifier import DPSGDClassifier
+    from datalens.dpsgd.facts import ClassifierConfig
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
 
-def unfit_line(config: Config | BaselineConfig) -> str | None:
+def unfit_line(config: Config | BaselineConfig | ClassifierConfig) -> str | None:
     """The line that ends a command about such a run; None where the guarantee may be published."""
     privacy = config.privacy
     if privacy.as_published:
@@ -31,7 +33,7 @@ def unfit_line(config: Config | BaselineConfig) -> str | None:
     return f"NOT FIT FOR PUBLICATION: {' and '.join(reasons)}; for experiments only" if reasons else None
 
 
-def _published(config: Config | BaselineConfig) -> str:
+def _published(config: Config | BaselineConfig | ClassifierConfig) -> str:
     """The name of what was run as published."""
     from datalens.training.config import Config
 
@@ -53,7 +55,7 @@ def steps_planned(model: DataLens) -> int:
     return terms_in_force(model.ledger).num_steps
 
 
-def run_summary(model: DataLens | Baseline) -> dict[str, Any]:
+def run_summary(model: DataLens | Baseline | DPSGDClassifier) -> dict[str, Any]:
     """What a run promises and spent, for the JSON of every verb."""
     from datalens.privacy.budget import authorisations
     from datalens.training.synthesizer import DataLens
@@ -69,9 +71,33 @@ def run_summary(model: DataLens | Baseline) -> dict[str, Any]:
         "delta": config.privacy.delta,
         "accountant": str(config.privacy.accountant),
         "noise": str(config.privacy.noise),
-        **(_of_datalens(model) if isinstance(model, DataLens) else {"method": model.config.method}),
+        **(_of_datalens(model) if isinstance(model, DataLens) else _of_method(model)),
         "classes": list(facts.classes),
         "image_shape": list(facts.image_shape),
+    }
+
+
+def _of_method(model: Baseline | DPSGDClassifier) -> dict[str, Any]:
+    from datalens.privacy import promises
+
+    config = model.config
+    if config.method not in promises.CLASSIFIERS:
+        return {"method": config.method}
+    return {"method": config.method, **_of_classifier(cast("DPSGDClassifier", model))}
+
+
+def _of_classifier(model: DPSGDClassifier) -> dict[str, Any]:
+    from datalens.training.terms import next_step
+
+    settings, (planned,) = model.config.settings, model.ledger.header["mechanism"]["releases"]
+    return {
+        "training": str(settings.training),
+        "keep": settings.keep,
+        "select_by": str(settings.select_by),
+        "noise_multiplier": planned["event"]["noise_multiplier"],
+        "sampling_rate": settings.batch_size / model.facts.num_records,
+        "steps": next_step(model.ledger.lines),
+        "num_steps": model.facts.num_steps,
     }
 
 

@@ -19,9 +19,10 @@ from datalens.version import __version__
 VERBS = {
     "quickstart": ("datalens.cli.quickstart:quickstart", "Fetch, train, sample and evaluate in one go."),
     "train": ("datalens.cli.train:train", "Train a generator on sensitive images."),
+    "dpsgd": ("datalens.cli.dpsgd:dpsgd", "Train a classifier by DP-SGD with TopAgg."),
     "tune": ("datalens.cli.tune:tune", "Choose settings on people's data, at a known price."),
     "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
-    "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run or samples against real images."),
+    "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run or samples on real images."),
     "audit": ("datalens.cli.audit:audit", "Attack a run's own guarantee."),
     "verify": ("datalens.cli.verify:verify", "Recompute a run's certificate from its ledger, and compare."),
     "purge": ("datalens.cli.purge:purge", "Remove a run's private side."),

@@ -35,7 +35,7 @@ def purge(run: str, yes: bool, quiet: bool, json_target: str | None) -> None:
     if there and not yes:
         if not sys.stdin.isatty():
             raise RunError(f"{run}: nothing was removed; there is no terminal to ask on, so give --yes")
-        finished = "" if folder.generator.is_file() else "; it has no generator yet"
+        finished = "" if folder.network.is_file() else "; it has no trained network yet"
         if not click.confirm(f"remove {folder.private} for good{finished}?", err=True):
             raise RunError(f"{run}: nothing was removed; answer y, or give --yes")
     if there:

@@ -94,10 +94,14 @@ def device_of_run(run: Path, options: dict[str, Any]) -> str:
 
 def declared_classes(run: Path) -> tuple[str, ...] | None:
     """The class list that a run has declared, or None where it was found in the records."""
-    from datalens.baselines.facts import facts_of
+    from datalens.training.facts import common_facts, whole
+    from datalens.training.files import read_json
+    from datalens.training.run_folder import RunFolder
 
-    facts = facts_of(run)
-    return None if facts.classes_from_data else facts.classes
+    path = RunFolder.open(run).config
+    with whole(path):
+        facts = common_facts(read_json(path), path)
+    return None if facts["classes_from_data"] else facts["classes"]
 
 
 def changes(options: dict[str, Any]) -> dict[str, Any]:

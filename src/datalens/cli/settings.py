@@ -78,9 +78,13 @@ def build_config(
     return parse_config(settings)
 
 
-def _file_changes(path: Path) -> dict[str, Any]:
+def read_sections(path: Path, known: list[str]) -> dict[str, Any]:
+    """What a config file says: a table a section, and where it is known the name of a recipe.
+
+    Raises:
+        ConfigError: a section that is not known, or is no table.
+    """
     changes = read_toml(path)
-    known = list(Config.model_fields)
     for section, values in changes.items():
         if section not in known:
             raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
@@ -89,6 +93,11 @@ def _file_changes(path: Path) -> dict[str, Any]:
                 raise ConfigError(f"--config {path}: recipe is {values!r}, but must be a name in quotes")
         elif not isinstance(values, dict):
             raise ConfigError(f"--config {path}: {section} is {values!r:.60}; write a table [{section}]")
+    return changes
+
+
+def _file_changes(path: Path) -> dict[str, Any]:
+    changes = read_sections(path, list(Config.model_fields))
     try:
         parse_config({name: values for name, values in changes.items() if name != "recipe"})
     except ConfigError as error:

@@ -18,8 +18,20 @@ if tuple(int(part) for part in _opacus.__version__.split(".")[:2]) < (1, 6):
         f"Opacus is {_opacus.__version__}, but datalens.dpsgd needs 1.6 or later; run: pip install 'opacus>=1.6'"
     )
 
+from datalens.dpsgd.classifier import DPSGDClassifier
 from datalens.dpsgd.engine import TopAggPrivacyEngine
-from datalens.dpsgd.method import Method, NoiseForm, SelectBy
+from datalens.dpsgd.facts import ClassifierConfig, parse_classifier
+from datalens.dpsgd.method import NoiseForm
 from datalens.dpsgd.training import train_classifier
+from datalens.methods.sgd_kinds import Method, SelectBy
 
-__all__ = ["Method", "NoiseForm", "SelectBy", "TopAggPrivacyEngine", "train_classifier"]
+__all__ = [
+    "ClassifierConfig",
+    "DPSGDClassifier",
+    "Method",
+    "NoiseForm",
+    "SelectBy",
+    "TopAggPrivacyEngine",
+    "parse_classifier",
+    "train_classifier",
+]

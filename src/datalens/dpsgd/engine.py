@@ -16,9 +16,10 @@ from datalens.dpsgd import refusals
 from datalens.dpsgd.checkpoints import read_checkpoint, without_wrappers
 from datalens.dpsgd.integer import IntegerTopAggOptimizer
 from datalens.dpsgd.lots import LotsOfAllRanks, SecretLots, with_lots
-from datalens.dpsgd.method import Method, NoiseForm, Rule, SelectBy, check_noise_multiplier, chosen
+from datalens.dpsgd.method import NoiseForm, Rule, check_noise_multiplier, chosen
 from datalens.dpsgd.optimizer import DistributedTopAggOptimizer, TopAggOptimizer
 from datalens.errors import PrivacyWarning
+from datalens.methods.sgd_kinds import Method, SelectBy
 from datalens.noise import make_noise
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.calibration import noise_for

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
+from torch import Tensor
 
 from datalens.dpsgd.optimizer import TopAggOptimizer
 from datalens.errors import ConfigError
@@ -13,15 +15,18 @@ from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.noise import NoiseSource
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
-from datalens.privacy.events import PoissonGaussianEvent, times
+from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
 
 
 class IntegerTopAggOptimizer(TopAggOptimizer):
     """What stays of a record is put on a grid of whole numbers; sum and noise are exact.
 
     Args:
-        noise: where the noise comes from: whole numbers.
+        noise: where the noise comes from.
         others: as for :class:`TopAggOptimizer`.
+
+    Attributes:
+        release: from the sum, int64 [D], to the noisy sum of real numbers; another one may charge a budget first.
 
     Guarantee:
         One record added or removed moves the sum by a vector of the grid, whose length is bounded in whole numbers
@@ -36,8 +41,9 @@ class IntegerTopAggOptimizer(TopAggOptimizer):
     def __init__(self, *args: Any, noise: NoiseSource, **others: Any) -> None:
         super().__init__(*args, **others)
         self._noise = noise
+        self.release: Callable[[Tensor], Tensor] = self._noisy
         stddev = self._stddev
-        if not MIN_STDDEV <= stddev <= MAX_STDDEV:
+        if noise.kind is NoiseKind.ROUNDED and not MIN_STDDEV <= stddev <= MAX_STDDEV:
             raise ConfigError(
                 f"noise_multiplier is {self.noise_multiplier:g}, but whole noise on {self.dim} coordinates has "
                 f"{MIN_STDDEV / self.grid.units:g} to {MAX_STDDEV / self.grid.units:g}; choose one of these"
@@ -71,11 +77,15 @@ class IntegerTopAggOptimizer(TopAggOptimizer):
         self.accumulate(sum_D)
 
     def add_noise(self) -> None:
-        """Add whole noise to the whole sum, and hand the result to the optimiser as ``p.grad``."""
+        """Release the whole sum, and hand the result to the optimiser as ``p.grad``."""
         for p in self.params:
             _check_processed_flag(p.summed_grad)
         sum_D = torch.cat([p.summed_grad.flatten() for p in self.params])
-        noise_D = torch.from_numpy(self._noise.sample((self.dim,), self._stddev)).to(sum_D.device)
-        for p, part in zip(self.params, self.by_parameter(self.grid.back(sum_D + noise_D)), strict=True):
+        for p, part in zip(self.params, self.by_parameter(self.release(sum_D)), strict=True):
             p.grad = part.to(p.dtype)
             _mark_as_processed(p.summed_grad)
+
+    def _noisy(self, sum_D: Tensor) -> Tensor:
+        """The sum with noise, in real numbers."""
+        noise_D = torch.from_numpy(self._noise.sample((self.dim,), self._stddev)).to(sum_D.device)
+        return self.grid.back(sum_D + noise_D)

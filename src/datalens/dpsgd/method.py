@@ -11,36 +11,10 @@ from torch import Tensor
 
 from datalens.compression.norm_topk import Kept, by_dimension, by_norm, check_keep
 from datalens.errors import ConfigError
+from datalens.methods.sgd_kinds import Method, SelectBy
 
 _LEAST_NORM, _MOST_NORM = 1e-12, 1e12
 _Name = TypeVar("_Name", bound=StrEnum)
-
-
-class Method(StrEnum):
-    """The trainings of Table 10. The two without noise protect nobody and are there to compare with."""
-
-    TOPAGG = "topagg"
-    TOPK_GM_DP = "topk-gm-dp"
-    GM_DP = "gm-dp"
-    TOPK_SGD = "topk-sgd"
-    CLIPPED_SGD = "clipped-sgd"
-
-    @property
-    def is_private(self) -> bool:
-        """Whether noise is added at all."""
-        return self not in (Method.TOPK_SGD, Method.CLIPPED_SGD)
-
-    @property
-    def compresses(self) -> bool:
-        """Whether coordinates are dropped."""
-        return self not in (Method.GM_DP, Method.CLIPPED_SGD)
-
-
-class SelectBy(StrEnum):
-    """What ``keep`` is a share of: the squared norm (Algorithm 4), or the coordinates (Table 9)."""
-
-    NORM = "norm"
-    DIMENSION = "dimension"
 
 
 class NoiseForm(StrEnum):

@@ -8,20 +8,13 @@ import torch
 from torch import Tensor, nn, optim
 
 from datalens.dpsgd.integer import IntegerTopAggOptimizer
-from datalens.dpsgd.method import (
-    Method,
-    NoiseForm,
-    Rule,
-    SelectBy,
-    check_max_grad_norm,
-    check_noise_multiplier,
-    chosen,
-)
+from datalens.dpsgd.method import NoiseForm, Rule, check_max_grad_norm, check_noise_multiplier, chosen
 from datalens.dpsgd.optimizer import TopAggOptimizer
 from datalens.dpsgd.refusals import refuse_mixing_layers
 from datalens.dpsgd.steps import ROWS_AT_ONCE, LotSteps
 from datalens.errors import ConfigError
 from datalens.mechanisms.sampled_sum import poisson_lot
+from datalens.methods.sgd_kinds import Method, SelectBy
 from datalens.noise import OsEntropy, SeededEntropy, make_noise
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent
 from datalens.randomness import Streams

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from datalens.baselines.method import PublicSize
 from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, ConfigError, DataError, MissingExtraError
@@ -20,6 +19,7 @@ from datalens.experiments.measure import measure
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.table import Row
 from datalens.experiments.workplace import Workplace
+from datalens.methods.method import PublicSize
 from datalens.training.plan import check_plan
 from datalens.training.release import environment
 

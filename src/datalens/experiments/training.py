@@ -11,18 +11,18 @@ from typing import Any
 import safetensors.torch
 
 from datalens.baselines.facts import BaselineFacts
-from datalens.baselines.pricing import replace_one_price
 from datalens.baselines.run import BaselineRun
 from datalens.data.images import LabelledImages
 from datalens.experiments.apart import peak_memory_mib
 from datalens.experiments.baseline_cells import AnyCell, BaselineCell
 from datalens.experiments.cells import Cell
 from datalens.experiments.variants import adapt
+from datalens.methods.pricing import replace_one_price
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Budget
 from datalens.student.latent import LatentSpace
-from datalens.training.facts import PublicFacts, RunFacts, whole
+from datalens.training.facts import GeneratorFacts, PublicFacts, whole
 from datalens.training.files import read_json, write_atomically, write_json
 from datalens.training.release import environment, read_generator
 from datalens.training.sections import Privacy
@@ -60,7 +60,7 @@ def read_trained(cell: AnyCell, scratch: Path) -> TrainedCell:
     kept = read_json(about)
     with whole(about):
         public, facts = kept["public"], dict(kept["facts"])
-    trained: RunFacts = _kind_of_facts(cell).from_json(public, about)
+    trained: GeneratorFacts = _kind_of_facts(cell).from_json(public, about)
     return TrainedCell(read_generator(weights, trained), trained.latent, facts)
 
 

@@ -243,7 +243,7 @@ def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]
         "classes": config.get("classes"),
         "classes_were_read_off_the_data": config.get("classes_from_data"),
         "class_list": _class_list(config),
-        "generated_labels": promises.LABELS_TEXT,
+        "generated_labels": None if mechanism.get("name") in promises.CLASSIFIERS else promises.LABELS_TEXT,
         "data": config.get("data"),
     }
 

@@ -7,19 +7,18 @@ from typing import Any
 
 from datalens.privacy import promises
 from datalens.privacy.baseline_card import is_baseline, method_lines, release_lines
+from datalens.privacy.card_subject import subject, title, usage
 from datalens.privacy.card_words import belief, bullets, epsilon_words, factor, listed, noisily, released_of
 
 
 def data_card(certificate: Mapping[str, Any]) -> str:
     """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it."""
     public = certificate["assumed_public"]
-    classes = [str(name) for name in public["classes"] or []]
-    channels, height, width = public["image_shape"]
+    labels = public["generated_labels"]
     parts = [
-        "# A generator of synthetic images",
+        title(certificate),
         _headline(certificate),
-        f"It draws images of {width} x {height} pixels in {'colour' if channels == 3 else 'grey'}, of "
-        f"{len(classes)} classes: {listed(classes)}. The records themselves are not in this folder.",
+        subject(certificate),
         "## What is promised",
         _promise(certificate),
         "## How it was made",
@@ -32,19 +31,14 @@ def data_card(certificate: Mapping[str, Any]) -> str:
                 *_shards(public),
                 f"the list of classes ({public['class_list']})",
                 "the size of the images",
-                f"labels of generated images: {public['generated_labels']}",
+                *([] if labels is None else [f"labels of generated images: {labels}"]),
             ]
         ),
         "## What is not covered",
         bullets(certificate["not_covered"]),
         *_later(certificate),
         "## How to use it",
-        "```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
-        f"{_verify(certificate)}\n```",
-        f"`RUN` is the folder that holds this folder `{release_folder(certificate)}`. Drawing samples "
-        "costs nothing more, however many. In Python:",
-        f"```python\nfrom datalens import {_loader(certificate)[0]}\n\nimages, labels = "
-        f'{_loader(certificate)[1]}("RUN").sample(1000)\n```',
+        *usage(certificate, release_folder(certificate)),
         *_identity(certificate),
         "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
         "`datalens verify` recomputes the one from the other.",
@@ -56,15 +50,6 @@ def release_folder(certificate: Mapping[str, Any]) -> str:
     """Name of the folder that the certificate lies in: one that is not fit for publication says so."""
     fit = certificate["fit_for_publication"]
     return promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER
-
-
-def _verify(certificate: Mapping[str, Any]) -> str:
-    return "datalens verify RUN" + ("" if is_baseline(certificate) else " --replay")
-
-
-def _loader(certificate: Mapping[str, Any]) -> tuple[str, str]:
-    """What to import, and what to call."""
-    return ("load_run", "load_run") if is_baseline(certificate) else ("DataLens", "DataLens.load")
 
 
 def _shards(public: Mapping[str, Any]) -> list[str]:

@@ -62,11 +62,18 @@ METHOD_TEXT = {
         "By GS-WGAN: critics, each with its own part of the records, were asked in public turn where generated "
         "images should move; their noisy answers taught the generator."
     ),
+    "dp-sgd": (
+        "By DP-SGD: the classifier learned step by step, each time from a sum over a random lot of records, of what "
+        "was kept of their clipped gradients."
+    ),
     "dc-gan": (
         "By DC-GAN, from the records themselves: nothing hides what one record did, and there is no guarantee."
     ),
 }
-"""How a generator came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
+"""How a network came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
+
+CLASSIFIERS = ("dp-sgd",)
+"""Methods that train a classifier and no generator."""
 
 PUBLISHED_METHOD_TEXT = {
     "gs-wgan": (
@@ -103,7 +110,7 @@ NOT_COVERED = (
     "several records of one person beyond group_size, and what others' records say about a person",
 )
 FLOATING_POINT = (
-    "floating-point noise: its lowest bits can give the votes away, and its curve is not proved for it"
+    "floating-point noise: its lowest bits can give away what was summed, and its curve is not proved for it"
 )
 
 NO_NOISE = "no noise was added, so there is no guarantee at all"

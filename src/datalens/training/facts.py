@@ -26,7 +26,7 @@ CONFIG_FORMAT = "datalens-run/1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFacts(ABC):
+class RunFacts:
     """What everybody may know of a run, whatever its method.
 
     Attributes:
@@ -46,20 +46,6 @@ class RunFacts(ABC):
     num_records: int
     num_steps: int
     public_root: bytes
-
-    @property
-    @abstractmethod
-    def latent(self) -> LatentSpace:
-        """What the generator is fed."""
-
-    @abstractmethod
-    def blank_generator(self) -> FinishedGenerator:
-        """The finished generator's network, its weights all zero."""
-
-    @property
-    @abstractmethod
-    def least_numbers(self) -> int:
-        """Fewest numbers that its weights can be, for a look at a file before memory is taken for what it asks."""
 
     @property
     def dim(self) -> int:
@@ -85,6 +71,25 @@ class RunFacts(ABC):
             "num_steps": self.num_steps,
             "public_root": self.public_root.hex(),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorFacts(RunFacts, ABC):
+    """What everybody may know of a run that trains a generator."""
+
+    @property
+    @abstractmethod
+    def latent(self) -> LatentSpace:
+        """What the generator is fed."""
+
+    @abstractmethod
+    def blank_generator(self) -> FinishedGenerator:
+        """The finished generator's network, its weights all zero."""
+
+    @property
+    @abstractmethod
+    def least_numbers(self) -> int:
+        """Fewest numbers that its weights can be, for a look at a file before memory is taken for what it asks."""
 
 
 def common_facts(data: Any, source: Path) -> dict[str, Any]:
@@ -136,7 +141,7 @@ def whole(source: Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicFacts(RunFacts):
+class PublicFacts(GeneratorFacts):
     """What everybody may know of a run of DataLens; it fills ``release/config.json``.
 
     Attributes:

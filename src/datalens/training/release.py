@@ -1,28 +1,31 @@
-"""What a run shares: generator, certificate, page for people; loading any of it runs no code."""
+"""What a run shares: network, certificate, page for people; loading any of it runs no code."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import safetensors
 import safetensors.torch
 import torch
+from torch import nn
 
 from datalens.errors import CheckpointError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
 from datalens.privacy.ledger import Ledger
-from datalens.training.facts import RunFacts, read_facts
+from datalens.training.facts import GeneratorFacts, read_facts
 from datalens.training.files import file_digest, read_json, write_atomically, write_json
 from datalens.training.heads import note_head
 from datalens.training.run_folder import RunFolder
 from datalens.version import __version__
+
+Network = TypeVar("Network", bound=nn.Module)
 
 __all__ = [
     "certify",
@@ -30,19 +33,20 @@ __all__ = [
     "read_environment",
     "read_facts",
     "read_generator",
-    "write_generator",
+    "read_network",
+    "write_network",
 ]
 
 
 ENVIRONMENT = "environment"
-"""Where ``generator.safetensors`` names what it was made in: its hash then vouches for that too."""
+"""Where a network's file names what it was made in: its hash then vouches for that too."""
 
 
 def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     """Write ``certificate.json`` and ``README.md`` from what lies in ``release/``, and return the certificate.
 
     Args:
-        folder: of the run; its generator and settings are in place.
+        folder: of the run; its network and settings are in place.
         ledger: of the run.
 
     Raises:
@@ -51,10 +55,10 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     config = read_json(folder.config)
     files = {
         path.name: file_digest(path)
-        for path in (folder.config, folder.directions, folder.generator, folder.scores)
+        for path in (folder.config, folder.directions, folder.network, folder.scores)
         if path.is_file()
     }
-    certificate = build_certificate(ledger, config, files, read_environment(folder.generator))
+    certificate = build_certificate(ledger, config, files, read_environment(folder.network))
     write_json(folder.certificate, certificate)
     write_atomically(folder.data_card, data_card(certificate).encode())
     note_head(str(ledger.header.get("run_id", "")), ledger.head)
@@ -76,15 +80,15 @@ def environment(device: str | torch.device) -> dict[str, Any]:
     }
 
 
-def write_generator(path: Path, generator: FinishedGenerator, made_in: Mapping[str, Any]) -> None:
+def write_network(path: Path, network: nn.Module, made_in: Mapping[str, Any]) -> None:
     """Write the weights and batch-norm statistics, and the environment of the training in the file's header."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in generator.state_dict().items()}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     header = {ENVIRONMENT: json.dumps(dict(made_in), sort_keys=True)}
     write_atomically(path, safetensors.torch.save(tensors, header))
 
 
 def read_environment(path: Path) -> dict[str, Any]:
-    """What a generator was made in, from its file's header; empty where that does not say.
+    """What a network was made in, from its file's header; empty where that does not say.
 
     Raises:
         CheckpointError: the file is missing or damaged.
@@ -99,28 +103,42 @@ def read_environment(path: Path) -> dict[str, Any]:
     return made_in
 
 
-def read_generator(path: Path, facts: RunFacts) -> FinishedGenerator:
+def read_generator(path: Path, facts: GeneratorFacts) -> FinishedGenerator:
     """The generator in evaluation mode.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, or of another network.
+    """
+    return read_network(path, facts.blank_generator, facts.least_numbers)
+
+
+def read_network(path: Path, blank: Callable[[], Network], least_numbers: int) -> Network:
+    """A network in evaluation mode.
+
+    Args:
+        path: what :func:`write_network` wrote.
+        blank: makes the network, whatever its weights are.
+        least_numbers: fewest numbers that its weights can be.
 
     Raises:
         CheckpointError: the file is missing, damaged, or of another network.
     """
     try:
         tensors = safetensors.torch.load(path.read_bytes())
-        _check_size(tensors, facts)
-        generator = facts.blank_generator()
-        generator.load_state_dict(tensors)
+        _check_size(tensors, least_numbers)
+        network = blank()
+        network.load_state_dict(tensors)
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise CheckpointError(f"{path}: cannot be loaded ({_reason(error)}); restore the file") from None
     except safetensors.SafetensorError as error:
         raise CheckpointError(f"{path}: is not a safetensors file ({_reason(error)}); restore it") from None
-    return generator.eval().requires_grad_(False)
+    return network.eval().requires_grad_(False)
 
 
-def _check_size(tensors: Mapping[str, torch.Tensor], facts: RunFacts) -> None:
+def _check_size(tensors: Mapping[str, torch.Tensor], least_numbers: int) -> None:
     """Before memory is taken for what the settings ask: both files may come from anywhere."""
     held = sum(tensor.numel() for tensor in tensors.values())
-    if facts.least_numbers > held:
+    if least_numbers > held:
         raise ValueError(f"{held} numbers do not fit the run's settings")
 
 

@@ -130,8 +130,18 @@ class RunFolder:
 
     @property
     def generator(self) -> Path:
-        """The trained network."""
+        """A trained generator."""
         return self.release / "generator.safetensors"
+
+    @property
+    def classifier(self) -> Path:
+        """A trained classifier."""
+        return self.release / "classifier.safetensors"
+
+    @property
+    def network(self) -> Path:
+        """The trained network, whichever it is."""
+        return self.classifier if self.classifier.is_file() else self.generator
 
     @property
     def certificate(self) -> Path:

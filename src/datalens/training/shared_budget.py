@@ -6,6 +6,9 @@ not: it guards against such accidents, not against a curator who wants to deceiv
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,22 @@ def open_shared_budget(path: Path, data_name: str | None = None) -> DatasetBudge
         raise
     note_budget_head(shared)
     return shared
+
+
+@contextmanager
+def budget_for(path: str | os.PathLike[str] | None, data_name: str | None) -> Iterator[DatasetBudget | None]:
+    """The budget file that a new run is to be charged to, where there is one; closed if the run cannot begin.
+
+    Raises:
+        DataLensError: as :func:`open_shared_budget`.
+    """
+    shared = None if path is None else open_shared_budget(Path(path), data_name)
+    try:
+        yield shared
+    except BaseException:
+        if shared is not None:
+            shared.close()
+        raise
 
 
 def open_charged_budget(path: Path, ledger: Ledger) -> DatasetBudget:

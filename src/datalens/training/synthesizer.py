@@ -25,11 +25,11 @@ from datalens.training.release import (
     read_environment,
     read_facts,
     read_generator,
-    write_generator,
+    write_network,
 )
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import NEEDS_FOLDER, Progress, Session
-from datalens.training.shared_budget import open_shared_budget
+from datalens.training.shared_budget import budget_for
 from datalens.training.trained import Trained
 
 Tell = Callable[[Progress], None]
@@ -114,14 +114,9 @@ class DataLens(Trained[Config, PublicFacts]):
             self.config = self.config.replace(privacy__labels_are_public=True)
         if ranks is not None and not ranks.is_first:
             return self._follow(None if out is None else Path(out), data, ranks, stop)
-        shared = None if budget_file is None else open_shared_budget(Path(budget_file), data_name)
-        try:
+        with budget_for(budget_file, data_name) as shared:
             root = None if out is None else Path(out)
             session = Session.begin(self.config, data, root, shared, ranks=ranks)
-        except BaseException:
-            if shared is not None:
-                shared.close()
-            raise
         return self._train(session, tell, stop)
 
     @classmethod
@@ -228,5 +223,5 @@ class DataLens(Trained[Config, PublicFacts]):
 
 def write_release(folder: RunFolder, model: DataLens) -> None:
     """Write what a finished (or stopped) run shares besides ledger and settings."""
-    write_generator(folder.generator, model.generator, model._made_in)
+    write_network(folder.generator, model.generator, model._made_in)
     certify(folder, model.ledger)

@@ -1,4 +1,4 @@
-"""A trained run, whatever its method: draw images, and say what is promised."""
+"""A trained run, whatever its method: what is promised, and where it is a generator, images."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from datalens.privacy.authorisation import authorisations
 from datalens.privacy.guarantee import counted, guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
-from datalens.training.facts import RunFacts
+from datalens.training.facts import GeneratorFacts, RunFacts
 from datalens.training.sections import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
 Facts = TypeVar("Facts", bound=RunFacts)
+Drawing = TypeVar("Drawing", bound=GeneratorFacts)
 _Part = TypeVar("_Part")
 
 
-class Trained(Generic[Settings, Facts]):
+class Certified(Generic[Settings, Facts]):
     """What a training leaves, or a run's ``release/`` holds.
 
     Args:
@@ -35,31 +36,10 @@ class Trained(Generic[Settings, Facts]):
     def __init__(self, config: Settings) -> None:
         self.config = config
         self._facts: Facts | None = None
-        self._generator: FinishedGenerator | None = None
         self._ledger: Ledger | None = None
         self._made_in: dict[str, Any] = {}
         self._notes: tuple[str, ...] = ()
         self.was_stopped = False
-
-    def sample(
-        self,
-        num_samples: int,
-        labels: Sequence[int] | np.ndarray | None = None,
-        *,
-        seed: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw images: uint8 [num_samples, C, H, W] and their int64 class numbers.
-
-        Args:
-            num_samples: 1 or more.
-            labels: class numbers, one for each image; left out, uniform on the classes.
-            seed: for the same images again.
-
-        Raises:
-            ConfigError: a number or label out of range.
-            RunError: nothing was trained or loaded.
-        """
-        return sample_images(self.generator, self.facts.latent, num_samples, labels=labels, seed=seed)
 
     def epsilon(self, delta: float) -> float:
         """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
@@ -105,20 +85,53 @@ class Trained(Generic[Settings, Facts]):
     @property
     def facts(self) -> Facts:
         """What everybody may know of the run."""
-        return _there(self._facts)
-
-    @property
-    def generator(self) -> FinishedGenerator:
-        """The finished network."""
-        return _there(self._generator)
+        return there(self._facts)
 
     @property
     def ledger(self) -> Ledger:
         """The run's ledger."""
-        return _there(self._ledger)
+        return there(self._ledger)
 
 
-def _there(part: _Part | None) -> _Part:
+class Trained(Certified[Settings, Drawing]):
+    """A trained generator.
+
+    Args:
+        config: settings.
+    """
+
+    def __init__(self, config: Settings) -> None:
+        super().__init__(config)
+        self._generator: FinishedGenerator | None = None
+
+    def sample(
+        self,
+        num_samples: int,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw images: uint8 [num_samples, C, H, W] and their int64 class numbers.
+
+        Args:
+            num_samples: 1 or more.
+            labels: class numbers, one for each image; left out, uniform on the classes.
+            seed: for the same images again.
+
+        Raises:
+            ConfigError: a number or label out of range.
+            RunError: nothing was trained or loaded.
+        """
+        return sample_images(self.generator, self.facts.latent, num_samples, labels=labels, seed=seed)
+
+    @property
+    def generator(self) -> FinishedGenerator:
+        """The finished network."""
+        return there(self._generator)
+
+
+def there(part: _Part | None) -> _Part:
+    """What a training leaves, where there was one."""
     if part is None:
         raise RunError("nothing was trained yet: call fit, or load a run")
     return part

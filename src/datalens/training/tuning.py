@@ -36,7 +36,7 @@ from datalens.training.facts import PublicFacts, require_public_classes
 from datalens.training.files import write_json
 from datalens.training.opening import OpenRun
 from datalens.training.plan import Plan
-from datalens.training.release import certify, environment, write_generator
+from datalens.training.release import certify, environment, write_network
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
 from datalens.training.terms import ledger_header
@@ -188,7 +188,7 @@ def _keep(place: Path, made: Try) -> None:
     write_json(place / "try.json", {"noisy_right": made.noisy_right, "candidate": made.candidate})
     write_json(place / "settings.json", made.facts.to_json())
     write_directions(place / "directions.bin", made.records)
-    write_generator(place / "generator.safetensors", made.generator, made.made_in)
+    write_network(place / "generator.safetensors", made.generator, made.made_in)
 
 
 def _release(
@@ -207,7 +207,7 @@ def _release(
         write_json(folder.config, facts.to_json())
         paid = [replace(record, line_hash=line.hash) for record in best.records]
         write_directions(folder.directions, paid)
-        write_generator(folder.generator, best.generator, best.made_in)
+        write_network(folder.generator, best.generator, best.made_in)
         certify(folder, ledger)
     for path in (*folder.release.iterdir(), folder.release):  # their times would tell how long it took
         os.utime(path, (0, 0))

@@ -1,17 +1,17 @@
-"""What a baseline's run is made from: decided when it begins, and compared when it goes on."""
+"""What a run is made from: decided when it begins, and compared when it goes on."""
 
 from __future__ import annotations
 
 import secrets
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from datalens.baselines.facts import BaselineFacts
-from datalens.baselines.method import Method, Planned, PublicSize
-from datalens.baselines.registry import BaselineConfig, check_form
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, PrivacyWarning, RunError
+from datalens.methods.facts import MethodConfig, MethodFacts, plan_of
+from datalens.methods.method import Planned, PlannedMethod, PublicSize
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation
@@ -31,12 +31,36 @@ ROOM = 1 + 1e-9
 """For the last bit of a float between a plan's cost and a ceiling."""
 
 
+Facts = TypeVar("Facts", bound=MethodFacts)
+
+
+@dataclass(frozen=True)
+class Decided(Generic[Facts]):
+    """What a new run is made from.
+
+    Attributes:
+        facts: what everybody may know.
+        private: private random streams.
+        header: line 0 of its ledger.
+    """
+
+    facts: Facts
+    private: Streams
+    header: dict[str, Any]
+
+
 def decide(
-    config: BaselineConfig, data: LabelledImages, shared: DatasetBudget | None
-) -> tuple[BaselineFacts, Streams, dict[str, Any]]:
-    """What a new run is made from: public facts, private streams, and line 0 of its ledger."""
+    kind: type[Facts], config: MethodConfig, data: LabelledImages, shared: DatasetBudget | None
+) -> Decided[Facts]:
+    """Price a new run, and draw what it begins with.
+
+    Raises:
+        DataLensError: settings or data that do not fit.
+
+    Warns:
+        PrivacyWarning: a delta at which releasing a whole record would be allowed.
+    """
     privacy = config.privacy
-    check_form(config)
     refuse_groups(data)
     require_device(config.performance.device)
     num_records = declared_records(privacy, data)
@@ -44,13 +68,13 @@ def decide(
     if privacy.is_private and (doubt := delta_warning(privacy.delta, num_records)) is not None:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
     size = PublicSize(num_records, data.image_shape, data.num_classes)
-    method = config.settings.plan(privacy, size)
+    method = plan_of(config.settings, privacy, size)
     seed = privacy.insecure_seed
     public, private = (
         Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, name)
         for name in ("public", "private")
     )
-    facts = BaselineFacts(
+    facts = kind(
         config=config,
         **shown_of(data),
         num_records=num_records,
@@ -67,10 +91,10 @@ def decide(
         first, *others = _events(method.planned())
         shared.require(first, 1, *others)
         header["dataset_budget"] = shared.to_json()
-    return facts, private, header
+    return Decided(facts, private, header)
 
 
-def ledger_header(facts: BaselineFacts, method: Method, run_id: str) -> dict[str, Any]:
+def ledger_header(facts: MethodFacts, method: PlannedMethod, run_id: str) -> dict[str, Any]:
     """Line 0 of the ledger: what was authorised and on which terms. Nothing of it comes from records."""
     privacy = facts.config.privacy
     planned = method.planned()
@@ -120,14 +144,13 @@ def _events(planned: tuple[Planned, ...]) -> list[Event]:
     return [times(one.event, one.count) for one in planned]
 
 
-def check_header(ledger: Ledger, facts: BaselineFacts) -> None:
+def check_header(ledger: Ledger, facts: MethodFacts) -> None:
     """The ledger's first line is about these settings.
 
     Raises:
         RunError: names what differs.
     """
-    method = facts.config.settings.plan(facts.config.privacy, facts.size)
-    expected = ledger_header(facts, method, str(ledger.header.get("run_id")))
+    expected = ledger_header(facts, facts.method, str(ledger.header.get("run_id")))
     for name, value in expected.items():
         if ledger.header.get(name) != value and name != "datalens":
             raise RunError(

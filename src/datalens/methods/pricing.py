@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from datalens.baselines.method import Planned
 from datalens.errors import ConfigError
+from datalens.methods.method import Planned
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.calibration import tidy

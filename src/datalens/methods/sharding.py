@@ -1,14 +1,17 @@
-"""One shard a teacher, drawn once and kept: what every baseline of the PATE kind rests on."""
+"""Who has which slot, drawn once and kept: shards of teachers, or one slot a record."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
-from datalens.baselines.method import Context, PublicSize
 from datalens.errors import CheckpointError, ConfigError
+from datalens.methods.method import Context, PublicSize
 from datalens.teachers.partition import Partition
+
+_SLOTS = "slots/"
 
 
 def check_shards(
@@ -55,3 +58,18 @@ def restored_shards(state: Mapping[str, Tensor], drawn: Partition) -> Partition:
                 f"the saved shards have {name} {saved}, but this run has {here}: use its own"
             )
     return restored
+
+
+def packed_slots(partition: Partition) -> dict[str, Tensor]:
+    """The slots as part of a learner's state."""
+    return {_SLOTS + name: torch.from_numpy(value.copy()) for name, value in partition.to_arrays().items()}
+
+
+def restored_slots(state: Mapping[str, Tensor], drawn: Partition) -> Partition:
+    """The slots in a learner's state, which must fit the data and settings that ``drawn`` was made for.
+
+    Raises:
+        CheckpointError: they don't.
+    """
+    own = {name.removeprefix(_SLOTS): value for name, value in state.items() if name.startswith(_SLOTS)}
+    return restored_shards(own, drawn)

@@ -1,0 +1,227 @@
+"""``datalens dpsgd``: a classifier by DP-SGD with TopAgg, through the same data, budget and ledger as a generator."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from datalens.cli.joining import read_data, run_of
+from datalens.cli.options import (
+    data_options,
+    data_words,
+    is_given,
+    json_option,
+    public_option,
+    quiet_option,
+)
+from datalens.cli.output import Output, check_new_run
+from datalens.cli.params import Kind, Number, Once, Text, Whole
+from datalens.cli.progress import TrainingProgress
+from datalens.cli.stopping import StopRequest
+from datalens.errors import ConfigError
+from datalens.methods.sgd_kinds import Method, SelectBy
+from datalens.models.small_kind import SmallKind
+from datalens.privacy.accountant import AccountantKind
+from datalens.privacy.events import NoiseKind
+
+if TYPE_CHECKING:
+    from datalens.data.images import LabelledImages
+    from datalens.dpsgd.classifier import DPSGDClassifier
+    from datalens.dpsgd.facts import ClassifierConfig
+
+_OF_PRIVACY = ("epsilon", "delta", "accountant", "noise", "insecure_seed", "group_size", "num_records")
+SETTING_OF_OPTION = {
+    **{name: ("privacy", name) for name in (*_OF_PRIVACY, "labels_are_public")},
+    "public_record_count": ("privacy", "record_count_is_public"),
+    "method": ("settings", "training"),
+    **{
+        name: ("settings", name)
+        for name in ("keep", "select_by", "model", "epochs", "num_steps", "batch_size", "max_grad_norm")
+    },
+    **{name: ("settings", name) for name in ("learning_rate", "momentum")},
+    **{name: ("performance", name) for name in ("device", "checkpoint_every")},
+}
+
+
+@click.command(cls=Once, short_help="Train a classifier by DP-SGD with TopAgg.")
+@click.argument("source", type=Text())
+@click.option("--out", type=Text(), metavar="RUN", help="A new folder for the run.")
+@click.option(
+    "--resume", type=Text(), metavar="RUN", help="Go on with an interrupted run, with the same data."
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=Text(),
+    metavar="FILE.toml",
+    help="Settings with a table a section: [privacy], [settings], [performance].",
+)
+@click.option("--epsilon", type=Number(anything=True), show_default="1", help="The most that may be spent.")
+@click.option("--delta", type=Number(0, 1, above=True, below=True), show_default="1e-05")
+@click.option(
+    "--keep", type=Number(0, 1, above=True), show_default="0.8", help="Of each gradient's squared norm."
+)
+@click.option(
+    "--method",
+    type=Kind(Method),
+    show_default="topagg",
+    help="gm-dp is plain DP-SGD; topk-sgd and clipped-sgd add no noise and have NO GUARANTEE.",
+)
+@click.option(
+    "--select-by",
+    type=Kind(SelectBy),
+    show_default="norm",
+    help="What --keep is a share of: the squared norm, or the coordinates.",
+)
+@click.option("--model", type=Kind(SmallKind), show_default="cnn", help="The network.")
+@click.option("--epochs", type=Number(0, above=True), show_default="10", help="How often a record is used.")
+@click.option("--num-steps", type=Whole(), help="In place of --epochs.")
+@click.option("--batch-size", type=Whole(), show_default="512", help="Records expected in a lot.")
+@click.option(
+    "--max-grad-norm", type=Number(0, above=True), show_default="1", help="Longer gradients are cut."
+)
+@click.option("--learning-rate", type=Number(0, above=True), show_default="0.5")
+@click.option("--momentum", type=Number(0, 1, below=True), show_default="0")
+@click.option("--accountant", type=Kind(AccountantKind), show_default="exact", help="How epsilon is counted.")
+@click.option(
+    "--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED), help="The first word will do."
+)
+@click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
+@click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
+@click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
+@click.option("--data-name", type=Text(), help="The name that the budget file must have.")
+@click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
+@click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
+@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
+@click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
+@click.option("--checkpoint-every", type=Whole(), show_default="100", help="Steps between checkpoints.")
+@data_options
+@public_option
+@quiet_option
+@json_option
+def dpsgd(source: str, **options: Any) -> int:
+    """Train a classifier on SOURCE by DP-SGD that keeps the largest part of each gradient, with less noise for it.
+
+    SOURCE is as for `datalens train`: mnist, fashion-mnist, shapes, an image folder, or an .npz file. The noise is
+    the least with which all steps cost --epsilon; every step is charged before it is taken. Settings come from the
+    config file, then from the options. Ctrl-C ends the step, saves the run, says how to resume, and exits with
+    status 130. Needs the extra dpsgd.
+
+    \b
+    datalens dpsgd mnist --epsilon 1 --keep 0.8 --out runs/digits
+    datalens evaluate runs/digits --data mnist
+    datalens dpsgd mnist --resume runs/digits
+    """
+    output = Output(options["json_target"], quiet=options["quiet"])
+    started = time.monotonic()
+    run, config = run_of(options), None
+    if options["resume"] is None:
+        config = build_config(options)
+        check_new_run(run)
+    else:
+        _refuse_settings(run, options)
+    data = read_data(source, run, options)
+    for note in data.notes:
+        output.warn(note)
+    model, stop = _train(config, data, run, options, output)
+    _report(model, source, run, options, output, time.monotonic() - started)
+    return stop.exit_status if model.was_stopped else 0
+
+
+def build_config(options: dict[str, Any]) -> ClassifierConfig:
+    """Settings of a new run: the file's, then the options'; a method without noise has none unless asked for.
+
+    Raises:
+        ConfigError: one line that names the setting, its value and the rule.
+    """
+    from datalens.cli.settings import read_sections
+    from datalens.dpsgd import ClassifierConfig, parse_classifier
+
+    changes = {}
+    if options["config_file"] is not None:
+        known = [name for name in ClassifierConfig.model_fields if name != "method"]
+        changes = read_sections(Path(options["config_file"]), known)
+    for option, (section, name) in SETTING_OF_OPTION.items():
+        if is_given(options.get(option)):
+            changes[section] = {**changes.get(section, {}), name: options[option]}
+    training = changes.get("settings", {}).get("training")
+    if training in (Method.TOPK_SGD, Method.CLIPPED_SGD):
+        changes["privacy"] = {"noise": NoiseKind.NONE, **changes.get("privacy", {})}
+    return parse_classifier(changes)
+
+
+def _refuse_settings(run: Path, options: dict[str, Any]) -> None:
+    """What a run keeps from its beginning, and folders with no run that could go on."""
+    from datalens.dpsgd.classifier import facts_of
+    from datalens.training.run_folder import RunFolder
+
+    for name in (*SETTING_OF_OPTION, "out", "config_file", "budget_file", "data_name"):
+        if is_given(options[name]):
+            option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
+            raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
+    facts_of(RunFolder.open(run))
+
+
+def _train(
+    config: ClassifierConfig | None, data: LabelledImages, run: Path, options: dict[str, Any], output: Output
+) -> tuple[DPSGDClassifier, StopRequest]:
+    from datalens.dpsgd import DPSGDClassifier
+
+    if config is not None:
+        _announce(config, data, output)
+    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
+        if config is None:
+            return DPSGDClassifier.resume(run, data, tell=progress.tell, stop=stop), stop
+        shared = {name: options[name] for name in ("budget_file", "data_name")}
+        return DPSGDClassifier(config).fit(data, out=run, tell=progress.tell, stop=stop, **shared), stop
+
+
+def _announce(config: ClassifierConfig, data: LabelledImages, output: Output) -> None:
+    """Say what the plan is; one that cannot be paid is refused here as when the run begins."""
+    from datalens.dpsgd.facts import planned_for
+
+    method = planned_for(config, data)
+    settings, privacy = config.settings, config.privacy
+    promise = (
+        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
+    )
+    kept = f" keeping {settings.keep:g} by {settings.select_by}" if method.rule.drops else ""
+    noise = f", noise multiplier {method.noise_multiplier:.4g}" if privacy.adds_noise else ", no noise"
+    output.say(
+        f"{settings.training}{kept}: {promise}, {method.num_steps} steps of about {settings.batch_size} of "
+        f"{method.size.num_records} records, {method.grid.dim} weights{noise}"
+    )
+
+
+def _report(
+    model: DPSGDClassifier, source: str, run: Path, options: dict[str, Any], output: Output, seconds: float
+) -> None:
+    from datalens.cli.fitness import run_summary, unfit_line
+    from datalens.training.run_folder import RunFolder
+
+    summary, last = run_summary(model), unfit_line(model.config)
+    for note in model.notes:
+        output.warn(note)
+    status = "stopped" if model.was_stopped else "finished"
+    output.finish({"run": str(run), "status": status, **summary, "seconds": seconds, "note": last})
+    if summary["is_private"]:
+        output.say(
+            f"{summary['training']}: epsilon {summary['epsilon_spent']:.4g} spent of "
+            f"{summary['epsilon_authorised']:.4g} authorised at delta {summary['delta']:g} "
+            f"({summary['accountant']} accountant), {summary['steps']} of {summary['num_steps']} steps, "
+            f"{seconds:.0f} s"
+        )
+    if model.was_stopped:
+        words = ["datalens", "dpsgd", source, "--resume", str(run), *data_words(options)]
+        output.insist(f"stopped early and saved; resume with: {shlex.join(words)}")
+    else:
+        label = "to share" if model.is_publishable else "not for publication"
+        output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
+        words = ["datalens", "evaluate", str(run), "--data", source, *data_words(options)]
+        output.say(f"next: {shlex.join(words)}")
+    if last is not None:
+        output.insist(last)

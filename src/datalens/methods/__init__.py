@@ -1,0 +1,1 @@
+"""What every method besides DataLens's own is made of: releases planned without data, a learner, a run."""

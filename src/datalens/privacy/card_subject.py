@@ -1,0 +1,52 @@
+"""What a data card is about, a generator or a classifier: what it is called, what it does and how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datalens.privacy import promises
+from datalens.privacy.baseline_card import is_baseline
+from datalens.privacy.card_words import listed
+
+
+def is_classifier(certificate: Mapping[str, Any]) -> bool:
+    """Whether the run trained a classifier."""
+    return certificate["mechanism"].get("name") in promises.CLASSIFIERS
+
+
+def title(certificate: Mapping[str, Any]) -> str:
+    """The heading of the page."""
+    return "# A classifier of images" if is_classifier(certificate) else "# A generator of synthetic images"
+
+
+def subject(certificate: Mapping[str, Any]) -> str:
+    """What the network does, in a sentence or two."""
+    public = certificate["assumed_public"]
+    classes = [str(name) for name in public["classes"] or []]
+    channels, height, width = public["image_shape"]
+    images = f"images of {width} x {height} pixels in {'colour' if channels == 3 else 'grey'}"
+    does = f"It draws {images}, of {len(classes)} classes"
+    if is_classifier(certificate):
+        does = f"It tells {len(classes)} classes of {images} apart"
+    return f"{does}: {listed(classes)}. The records themselves are not in this folder."
+
+
+def usage(certificate: Mapping[str, Any], folder: str) -> list[str]:
+    """How to use it; ``folder`` is the name of the folder that the page lies in."""
+    verify = "datalens verify RUN"
+    where = f"`RUN` is the folder that holds this folder `{folder}`."
+    if is_classifier(certificate):
+        return [
+            f"```\npip install 'datalens-dp[dpsgd]'\ndatalens evaluate RUN --data SOURCE\n{verify}\n```",
+            f"{where} Using the classifier costs nothing more, however often. In Python:",
+            "```python\nfrom datalens.dpsgd import DPSGDClassifier\n\n"
+            'numbers = DPSGDClassifier.load("RUN").predict(images)\n```',
+        ]
+    verify += "" if is_baseline(certificate) else " --replay"
+    loader, load = ("load_run", "load_run") if is_baseline(certificate) else ("DataLens", "DataLens.load")
+    return [
+        f"```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n{verify}\n```",
+        f"{where} Drawing samples costs nothing more, however many. In Python:",
+        f'```python\nfrom datalens import {loader}\n\nimages, labels = {load}("RUN").sample(1000)\n```',
+    ]
