@@ -16,7 +16,8 @@ from datalens.experiments.dpsgd_cells import ACCURACY, DpsgdCell
 from datalens.experiments.dpsgd_costs import cost_of
 from datalens.experiments.extractors import EXTRACTORS
 from datalens.experiments.store import ResultsStore
-from datalens.models.example import linear_head, mnist_example
+from datalens.models.small_classifiers import set_weights, small_classifier
+from datalens.models.small_kind import SmallKind
 from datalens.privacy.events import PoissonGaussianEvent
 from datalens.randomness import Streams
 from datalens.training.release import environment
@@ -86,10 +87,12 @@ def train_and_score(cell: DpsgdCell, records: Records) -> tuple[float, PoissonGa
 
 def network_of(cell: DpsgdCell) -> nn.Module:
     """What learns, with initial weights of the cell's seed."""
-    rng = Streams.from_insecure_seed(cell.seed, "dp-sgd network").torch("weights")
     if cell.features is None:
-        return mnist_example(rng)
-    return linear_head(EXTRACTORS[cell.features].used, NUM_CLASSES, rng)
+        network = small_classifier(SmallKind.CNN, (1, 28, 28), NUM_CLASSES)
+    else:
+        network = small_classifier(SmallKind.LINEAR, (EXTRACTORS[cell.features].used, 1, 1), NUM_CLASSES)
+    set_weights(network, Streams.from_insecure_seed(cell.seed, "dp-sgd network").torch("weights"))
+    return network
 
 
 @torch.inference_mode()
