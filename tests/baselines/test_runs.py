@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from baseline_scene import shapes, size_of
+from forged import chained
 from small_baselines import SMALL
 
 from datalens import DataLens, load_run
@@ -481,18 +481,3 @@ def change_noise(event: dict[str, Any], factor: float) -> None:
     units = DP_GAN_UNITS if name == "noise_multiplier" else 1
     slack = build_table(units * event[name]).slack
     event["slack"] = {"eta": slack.eta, "tau": slack.tau}
-
-
-def chained(lines: list[dict[str, Any]]) -> str:
-    """Ledger lines with hashes that fit what they say."""
-    last, text = "0" * 64, ""
-    for line in lines:
-        signed = {name: line[name] for name in ("index", "kind", "body")}
-        digest = hashlib.sha256((last + canonical(signed)).encode()).hexdigest()
-        text += canonical({**signed, "previous": last, "hash": digest}) + "\n"
-        last = digest
-    return text
-
-
-def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
