@@ -34,3 +34,9 @@ def mnist_root() -> Path:
 def fashion_mnist_root() -> Path:
     """A data root that holds Fashion-MNIST."""
     return _root_with("fashion-mnist")
+
+
+@pytest.fixture(scope="session")
+def cifar10_root() -> Path:
+    """A data root that holds CIFAR-10."""
+    return _root_with("cifar10")

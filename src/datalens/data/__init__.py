@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datalens.data.catalog import available_splits, check, fetch, list_sources, load
 from datalens.data.duplicates import DuplicateReport, find_exact_duplicates
-from datalens.data.images import LabelledImages
+from datalens.data.images import SPLITS, LabelledImages
 
 __all__ = [
+    "SPLITS",
     "DuplicateReport",
     "LabelledImages",
     "available_splits",

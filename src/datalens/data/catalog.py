@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from datalens.data.arrays import ValueRange, load_npz, npz_splits
+from datalens.data.cifar10 import CIFAR10
 from datalens.data.class_names import declare_classes
 from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
@@ -29,7 +30,7 @@ from datalens.data.shapes import load_shapes
 from datalens.errors import ConfigError, DataError
 
 SHAPES = "shapes"
-PUBLISHED: dict[str, PublishedSet] = {known.name: known for known in (MNIST, FASHION_MNIST)}
+PUBLISHED: dict[str, PublishedSet] = {known.name: known for known in (MNIST, FASHION_MNIST, CIFAR10)}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def list_sources() -> tuple[SourceInfo, ...]:
     """Every source with a name; besides these, any image folder or .npz file is a source by its path.
 
     >>> [source.name for source in list_sources()]
-    ['mnist', 'fashion-mnist', 'shapes']
+    ['mnist', 'fashion-mnist', 'cifar10', 'shapes']
     """
     published = [SourceInfo(known.name, known.title, known.classes, True) for known in PUBLISHED.values()]
     drawn = SourceInfo(
@@ -71,7 +72,7 @@ def load(
     """Read one split of any source; files on this machine only, never the network.
 
     Args:
-        source: "mnist", "fashion-mnist", "shapes", a folder with one sub-folder a class, or an .npz file.
+        source: "mnist", "fashion-mnist", "cifar10", "shapes", a folder with one sub-folder a class, or an .npz file.
         split: "train" or "test".
         root: the data root of the published sets; else DATALENS_DATA, else a cache folder of this user.
         image_size: height and width to scale to (shapes are drawn at that size).

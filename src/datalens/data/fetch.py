@@ -87,12 +87,12 @@ def fetch_published(published: PublishedSet, root: Path, *, tell: Tell | None = 
 
 def _try_ways(published: PublishedSet, root: Path, folder: Path, tell: Tell) -> FetchReport:
     failed: list[str] = []
-    for way, download in _WAYS.items():
+    for form, way in _offers(published):
         staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
         try:
             tell(f"{published.name}: trying {way}")
-            download(published, staging)
-            _place(published, staging, folder)
+            _WAYS[way](form, staging)
+            _place(form, staging, folder)
         except WayFailed as error:
             failed.append(f"{way}: {error}")
             continue
@@ -101,11 +101,25 @@ def _try_ways(published: PublishedSet, root: Path, folder: Path, tell: Tell) -> 
         if _is_complete(published, root):
             return FetchReport(published.name, folder, way, tuple(failed))
         failed.append(f"{way}: files changed while they were put in place")
-    names = ", ".join(file.file for file in published.all_files)
+    names = ", or ".join(", ".join(file.file for file in form.all_files) for form in published.forms())
     raise DataError(
         f"{published.name}: no way to fetch it worked ({'; '.join(failed)}); "
         f"put {names} (plain or .gz) into {folder} by hand"
     )
+
+
+def _offers(published: PublishedSet) -> list[tuple[PublishedSet, str]]:
+    """All ways for a set in one form, so that a failure names them all; else each form with the ways that have it."""
+    forms = list(published.forms())
+    if len(forms) == 1:
+        return [(published, way) for way in _WAYS]
+    names = [(form.torchvision_class, form.npm_package, form.debian_package) for form in forms]
+    return [
+        (form, way)
+        for form, offered in zip(forms, names, strict=True)
+        for way, name in zip(_WAYS, offered, strict=True)
+        if name is not None
+    ]
 
 
 def _from_torchvision(published: PublishedSet, staging: Path) -> None:

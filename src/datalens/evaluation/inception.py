@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 
 from datalens.errors import ConfigError, DataError
 from datalens.evaluation.features import Features, weights_digest
 from datalens.evaluation.inputs import ImageArray, ValueRange, byte_images
 from datalens.models.inception import LAYERS, NUM_OUTPUTS, InceptionKind, InceptionV3
+from datalens.models.weights import read_weights
 
 KNOWN_FILES = ("weights-inception-2015-12-05-6726825d.pth", "inception_v3_google-0cc3c7bd.pth")
 """The names under which torch-fidelity (and torchmetrics), and torchvision, download theirs."""
@@ -20,7 +20,6 @@ HOW_TO_GET = (
     f"get torch-fidelity's {KNOWN_FILES[0]} (comparable with published FIDs) or torchvision's {KNOWN_FILES[1]}, "
     "as .pth or .safetensors"
 )
-_SAFE_LOADER = (2, 6)
 _RESIZES = {
     InceptionKind.TENSORFLOW: "bilinear to 299x299, as TensorFlow 1 did (corner-aligned, no antialias)",
     InceptionKind.TORCHVISION: "bilinear to 299x299 (centre-aligned, antialias)",
@@ -111,7 +110,7 @@ def load_inception(
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file; {HOW_TO_GET}")
-    state = _read(path)
+    state = read_weights(path, HOW_TO_GET)
     outputs = len(state["fc.weight"]) if "fc.weight" in state else 0
     kinds = [kind for kind, number in NUM_OUTPUTS.items() if number == outputs]
     if not kinds:
@@ -126,24 +125,3 @@ def load_inception(
     place = torch.device(device)
     net = net.to(place).eval().requires_grad_(False)
     return InceptionExtractor(net, layer, weights_digest(net), place)
-
-
-def _read(path: Path) -> dict[str, torch.Tensor]:
-    if path.suffix != ".safetensors" and _torch_version() < _SAFE_LOADER:
-        raise DataError(
-            f"{path}: PyTorch before 2.6 cannot read .pth safely; update it, or give .safetensors"
-        )
-    try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a foreign file may break its reader in any way
-        reason = type(error).__name__
-        raise DataError(f"{path}: not a file of plain weights ({reason}); {HOW_TO_GET}") from None
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise DataError(f"{path}: holds other things than weights; {HOW_TO_GET}")
-    return state
-
-
-def _torch_version() -> tuple[int, ...]:
-    return tuple(int(part) for part in str(torch.__version__).split("+")[0].split(".")[:2])

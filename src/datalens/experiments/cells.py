@@ -35,6 +35,7 @@ DATA_SETS = {
     "mnist": DataSet("MNIST", "mnist-quick", "mnist-paper"),
     "fashion-mnist": DataSet("Fashion-MNIST", "fashion-quick", "fashion-paper"),
     "shapes": DataSet("drawn shapes", "shapes-quick"),
+    "cifar10": DataSet("CIFAR-10"),
     "celeba-gender": DataSet("CelebA-Gender"),
     "celeba-hair": DataSet("CelebA-Hair"),
     "celeba": DataSet("CelebA"),

@@ -14,6 +14,7 @@ from datalens.experiments import notes, paper, runtime
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
 from datalens.experiments.compression_times import draw_table_6
+from datalens.experiments.dpsgd_figures import draw_features, draw_figure_3
 from datalens.experiments.figure2 import (
     DEPENDENT,
     FAVOURABLE,
@@ -277,10 +278,12 @@ def draw_real(store: ResultsStore, place: Workplace, out: Path) -> Grid:
 FIGURES: dict[str, tuple[str, Draw]] = {
     "table6": ("Table 6: running time by compression", draw_table_6),
     "figure2": ("Figure 2: both privacy bounds over the steps", draw_figure_2),
+    "figure3": ("Figure 3: DP-SGD, accuracy over epsilon", draw_figure_3),
     "figure4": ("Figure 4: generated images", draw_figure_4),
     "theorem6": ("Theorem 6: the k that the bound favours", draw_theorem_6),
     "clip": ("Claim: the effect of the clip on the votes", draw_clip),
     "q-growth": ("Claim: q grows with the dimension", draw_q_growth),
     "real": ("Tables 3 and 12: what real images score", draw_real),
+    "features": ("Tables 8 and 11: the features of CIFAR-10", draw_features),
     "runtime": ("Runtime paragraph: 2000 against 4000 teachers", draw_runtime),
 }

@@ -12,6 +12,9 @@ from datalens.baselines.registry import BaselineConfig
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, ConfigError, DataError, MissingExtraError
 from datalens.experiments.baseline_cells import AnyCell
+from datalens.experiments.dpsgd_cells import DpsgdCell, TableCell
+from datalens.experiments.dpsgd_records import records_of
+from datalens.experiments.dpsgd_training import measure_dpsgd, require_opacus
 from datalens.experiments.measure import measure
 from datalens.experiments.store import REFUSED, ResultsStore
 from datalens.experiments.table import Row
@@ -25,7 +28,7 @@ from datalens.training.release import environment
 class Work:
     """A cell with all scores that some table asks of it."""
 
-    cell: AnyCell
+    cell: TableCell
     scores: tuple[str, ...]
 
 
@@ -37,7 +40,7 @@ def work_of(rows: Iterable[Row], store: ResultsStore, *, num_seeds: int | None =
         store: what is there already.
         num_seeds: only the first so many seeds of a row.
     """
-    wanted: dict[str, tuple[AnyCell, dict[str, None]]] = {}
+    wanted: dict[str, tuple[TableCell, dict[str, None]]] = {}
     pairs = [
         (place, row.cell.with_seed(seed), row.scores)
         for row in rows
@@ -76,12 +79,10 @@ def run(
         if cell.data_set in absent:
             continue
         try:
-            train, _ = place.data_of(cell.data_set, held_out=cell.held_out)
+            reason = _reason(cell, store, place)
         except DataError as error:
             absent[cell.data_set] = f"{cell.data_set}: no files ({error})"
             continue
-        try:
-            reason = refusal_of(cell, train) if store.run(cell) is None else None
         except MissingExtraError as error:
             absent[str(error)] = f"{cell.recipe}: passed over ({error})"
             continue
@@ -89,8 +90,27 @@ def run(
             tell(f"{cell.title}: refused: {reason}")
             store.add(cell, {}, {REFUSED: reason, "environment": environment("cpu")})
             continue
-        measure(cell, item.scores, store, place, lambda what, cell=cell: tell(f"{cell.title}: {what}"))
+        said = lambda what, cell=cell: tell(f"{cell.title}: {what}")  # noqa: E731
+        if isinstance(cell, DpsgdCell):
+            measure_dpsgd(cell, records_of(cell, place), store, said)
+        else:
+            measure(cell, item.scores, store, place, said)
     return list(absent.values())
+
+
+def _reason(cell: TableCell, store: ResultsStore, place: Workplace) -> str | None:
+    """Why the product refuses a cell that has not run; None where it does not.
+
+    Raises:
+        DataError: its files are not here.
+        MissingExtraError: a package is not installed.
+    """
+    if isinstance(cell, DpsgdCell):
+        require_opacus()
+        records_of(cell, place, place.tell)
+        return cell.refusal()
+    train, _ = place.data_of(cell.data_set, held_out=cell.held_out)
+    return refusal_of(cell, train) if store.run(cell) is None else None
 
 
 def refusal_of(cell: AnyCell, data: LabelledImages) -> str | None:

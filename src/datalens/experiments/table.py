@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
-from datalens.experiments.baseline_cells import AnyCell
+from datalens.experiments.dpsgd_cells import TableCell
 from datalens.experiments.store import ResultsStore
 from datalens.reports.grid import Grid
 
@@ -24,12 +25,25 @@ class Column:
         score: name in the results store, or :data:`RUN`.
         field: of that score.
         percent: shares shown as percent.
+        digits: after the point; None for what its size needs.
     """
 
     title: str
     score: str
     field: str = "last_accuracy"
     percent: bool = True
+    digits: int | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A column with an epsilon of the training: its title, and the number in what is said of a run.
+
+    The number is infinite where nothing is promised.
+    """
+
+    title: str
+    of: Callable[[Any], float]
 
 
 @dataclass(frozen=True)
@@ -45,13 +59,13 @@ class Row:
     """
 
     labels: tuple[str, ...]
-    cell: AnyCell
+    cell: TableCell
     seeds: tuple[int, ...]
     printed: str
     scores: tuple[str, ...]
 
     @property
-    def cells(self) -> list[AnyCell]:
+    def cells(self) -> list[TableCell]:
         """Its cell with each seed."""
         return [self.cell.with_seed(seed) for seed in self.seeds]
 
@@ -75,6 +89,7 @@ class Table:
         rows: in order.
         notes: lines below it.
         both_adjacencies: epsilon for replacing a record has a column of its own.
+        costs: columns with other epsilons, in place of these.
     """
 
     name: str
@@ -85,10 +100,11 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     both_adjacencies: bool = False
+    costs: tuple[Cost, ...] = ()
 
     def draw(self, store: ResultsStore) -> Grid:
         """The table from the results that are there; other cells say why they are empty."""
-        epsilons = ("epsilon", "epsilon, replacing one") if self.both_adjacencies else ("epsilon",)
+        epsilons = [cost.title for cost in self._costs()]
         header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.printed)
         rows = tuple(self._draw_row(row, store) for row in self.rows)
         return Grid(self.title, header, rows, (*self.notes, *self._refusals(store)))
@@ -96,7 +112,7 @@ class Table:
     def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
         is_refused = row.refusal(store) is not None
         if row.cell.recipe is None or is_refused:
-            empty = ("",) * (3 if self.both_adjacencies else 2)
+            empty = ("",) * (1 + len(self._costs()))
             return (
                 *row.labels,
                 *("refused" if is_refused else "no files" for _ in self.columns),
@@ -109,11 +125,13 @@ class Table:
             for column in self.columns
         ]
         runs = [run for run in map(store.run, cells) if run is not None]
-        costs = (_spent, _replaced) if self.both_adjacencies else (_spent,)
-        epsilons = (f"{max(map(cost, runs)):.4g}" if runs else "" for cost in costs)
+        epsilons = (f"{max(map(cost.of, runs)):.4g}" if runs else "" for cost in self._costs())
         whole = sum(not store.missing(cell, row.scores) for cell in cells)
         count = f"{whole}" if whole == len(cells) else f"{whole} of {len(cells)}"
         return (*row.labels, *shown, count, *epsilons, row.printed)
+
+    def _costs(self) -> tuple[Cost, ...]:
+        return self.costs or ((SPENT, REPLACED) if self.both_adjacencies else (SPENT,))
 
     def _refusals(self, store: ResultsStore) -> list[str]:
         """A note for each reason that plans were refused for, with the rows that it was given for."""
@@ -125,7 +143,7 @@ class Table:
         return [f"Refused, {'; '.join(which)}: {reason}" for reason, which in rows.items()]
 
 
-def summary(cells: list[AnyCell], column: Column, store: ResultsStore) -> str:
+def summary(cells: Sequence[TableCell], column: Column, store: ResultsStore) -> str:
     """Mean and standard deviation over seeds of one number, or ``not run``."""
     found = [store.run(cell) if column.score == RUN else store.score(cell, column.score) for cell in cells]
     held = [result.get(column.field) for result in found if result is not None]
@@ -133,6 +151,7 @@ def summary(cells: list[AnyCell], column: Column, store: ResultsStore) -> str:
     if not values:
         return "not run" if not held else "not measured"
     digits = 1 if column.percent or mean(values) >= 100 else 2
+    digits = digits if column.digits is None else column.digits
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
     return f"{mean(values):.{digits}f} ± {stdev(values):.{digits}f}"
@@ -148,3 +167,7 @@ def _replaced(run: Any) -> float:
     """The same where one is replaced; where nothing is said, it costs the same."""
     privacy = run["privacy"]
     return _spent(run) if privacy is None else privacy.get("replace_one_epsilon", _spent(run))
+
+
+SPENT = Cost("epsilon", _spent)
+REPLACED = Cost("epsilon, replacing one", _replaced)

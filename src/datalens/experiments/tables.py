@@ -10,6 +10,7 @@ from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
+from datalens.experiments.dpsgd_tables import DPSGD_TABLES
 from datalens.experiments.limits import table_limits
 from datalens.experiments.reasons import table_reasons
 from datalens.experiments.settings import (
@@ -278,6 +279,7 @@ TABLES = {
     "table4": table_4,
     "table5": table_5,
     "table7": table_7,
+    **DPSGD_TABLES,
     "table12": table_12,
     "images": table_images,
     "networks": table_networks,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from datalens import data
 from datalens.data.images import LabelledImages
@@ -26,12 +28,18 @@ class Workplace:
         data_root: of the published data sets.
         grids: folder of image grids, one PNG a cell; None for none.
         apart: every training has a process of its own, so that its peak of memory can be told.
+        resnet18: torchvision's weights; None where features are EfficientNet-Lite0's.
+        tell: told what takes long besides trainings.
+        records: those of DP-SGD that are in memory, by data set and extractor.
     """
 
     scratch: Path
     data_root: str | None = None
     grids: Path | None = None
     apart: bool = False
+    resnet18: Path | None = None
+    tell: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    records: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     _held: dict[tuple[str, bool], tuple[LabelledImages, Scorer]] = field(
         default_factory=dict, init=False, repr=False
