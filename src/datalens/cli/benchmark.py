@@ -52,7 +52,7 @@ def benchmark(source: str, methods: str | None, epsilons: str, seeds: int, **opt
 
     SOURCE is mnist, fashion-mnist or shapes: seeds are insecure, so that anyone gets the same, and that is for
     published data only. Results go to the store; what is there is not run again, and an interrupted benchmark goes
-    on. A training takes seconds to some 20 minutes, its scores 5 to 10 more.
+    on. Most trainings take 1 to 8 minutes on one core, dc-gan some 40; the scores of each 5 to 10 more.
 
     \b
     datalens benchmark mnist --methods datalens,dp-merf --epsilon 1,10

@@ -19,6 +19,10 @@ Part of what :data:`~datalens.experiments.cells.PROTOCOL` stands for: no cell's 
 """
 
 
+def _silent(_: str) -> None:
+    """Nobody listens; by name, since a place goes to processes of their own."""
+
+
 @dataclass
 class Workplace:
     """Where experiments read data and keep what is not a result.
@@ -38,7 +42,7 @@ class Workplace:
     grids: Path | None = None
     apart: bool = False
     resnet18: Path | None = None
-    tell: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    tell: Callable[[str], None] = field(default=_silent, repr=False)
     records: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     _held: dict[tuple[str, bool], tuple[LabelledImages, Scorer]] = field(
