@@ -24,6 +24,7 @@ REMOVED: dict[str, tuple[tuple[str, Settings], ...]] = {
         ("and with 1000 steps", (("num_steps", 1000),)),
     ),
     "g-pate": (
+        ("and no threshold", (("vote_threshold", 0.0),)),
         ("and one teacher", (("num_teachers", 1),)),
         ("and with 1200 steps", (("num_steps", 1200),)),
         ("and no projection, 100 bins", (("num_projected", 784), ("num_bins", 100))),
