@@ -99,6 +99,8 @@ def test_settings_come_from_a_file_and_options_win(call: Any, tmp_path: Path) ->
             "leave out one of the two",
         ),
         (["dpsgd", "shapes", "--out", "OUT", "--image-size", "8", "--model", "cnn"], "at least 14x14"),
+        (["dpsgd", "shapes", "--out", "OUT", "--learning-rate", "1e308"], "settings.learning_rate = 1e+308"),
+        (["dpsgd", "shapes", "--out", "OUT", "--epochs", "1e308"], "epochs = 1e+308: makes inf steps"),
         (["dpsgd", "nowhere", "--out", "OUT"], "nowhere"),
         (["dpsgd", "shapes", "--out", "OUT", "--budget-file", "gone.jsonl"], "gone.jsonl"),
         (["dpsgd", "shapes", "--out", "OUT", "--config", "gone.toml"], "gone.toml"),
@@ -118,7 +120,9 @@ def test_mistakes_are_one_line_and_leave_nothing(
     places = {"RUN": str(run), "OUT": str(tmp_path / "out")}
     small = (
         SMALL
-        if words[0] == "dpsgd" and "--out" in words and not {"--num-steps", "--epsilon"} & {*words}
+        if words[0] == "dpsgd"
+        and "--out" in words
+        and not {"--num-steps", "--epsilon", "--epochs"} & {*words}
         else []
     )
     given = {*words}
