@@ -184,6 +184,14 @@ def test_killed_in_the_middle_it_goes_on_and_keeps_what_was_charged(call: Any, t
     assert call("verify", root).last.startswith("verified: epsilon ")
 
 
+def test_a_pipe_or_device_is_not_replaced_by_the_answer(call: Any, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    answer = call("dpsgd", "shapes", *SMALL, "--out", tmp_path / "out", "--json", pipe)
+    assert f"--json {pipe}: is a device or a pipe" in answer.complaint
+    assert pipe.is_fifo() and not (tmp_path / "out").exists()
+
+
 def test_help_needs_no_torch() -> None:
     program = "import sys; from datalens.cli.main import main; status = main(['dpsgd', '--help']); "
     program += "sys.exit(status or any(name in sys.modules for name in ('torch', 'opacus')))"
