@@ -123,7 +123,7 @@ def _check_plan(header: Json, config: Json) -> None:
             )
 
 
-def _with_less_noise(event: Json) -> Json:
+def _with_less_noise(event: dict[str, Any]) -> dict[str, Any]:
     name = "noise_multiplier" if event["type"] == SAMPLED else "noise_stddev"
     return {**event, name: event[name] * _LESS}
 
