@@ -99,6 +99,8 @@ def test_settings_come_from_a_file_and_options_win(call: Any, tmp_path: Path) ->
             "leave out one of the two",
         ),
         (["dpsgd", "shapes", "--out", "OUT", "--image-size", "8", "--model", "cnn"], "at least 14x14"),
+        (["dpsgd", "shapes", "--out", "OUT", "--learning-rate", "1e308"], "settings.learning_rate = 1e+308"),
+        (["dpsgd", "shapes", "--out", "OUT", "--epochs", "1e308"], "epochs = 1e+308: makes inf steps"),
         (["dpsgd", "nowhere", "--out", "OUT"], "nowhere"),
         (["dpsgd", "shapes", "--out", "OUT", "--budget-file", "gone.jsonl"], "gone.jsonl"),
         (["dpsgd", "shapes", "--out", "OUT", "--config", "gone.toml"], "gone.toml"),
@@ -118,7 +120,9 @@ def test_mistakes_are_one_line_and_leave_nothing(
     places = {"RUN": str(run), "OUT": str(tmp_path / "out")}
     small = (
         SMALL
-        if words[0] == "dpsgd" and "--out" in words and not {"--num-steps", "--epsilon"} & {*words}
+        if words[0] == "dpsgd"
+        and "--out" in words
+        and not {"--num-steps", "--epsilon", "--epochs"} & {*words}
         else []
     )
     given = {*words}
@@ -178,6 +182,14 @@ def test_killed_in_the_middle_it_goes_on_and_keeps_what_was_charged(call: Any, t
     steps = [line.body["note"]["step"] for line in lines]
     assert steps == sorted(set(steps)) and len(Ledger.read(ledger).events()) <= 80
     assert call("verify", root).last.startswith("verified: epsilon ")
+
+
+def test_a_pipe_or_device_is_not_replaced_by_the_answer(call: Any, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    answer = call("dpsgd", "shapes", *SMALL, "--out", tmp_path / "out", "--json", pipe)
+    assert f"--json {pipe}: is a device or a pipe" in answer.complaint
+    assert pipe.is_fifo() and not (tmp_path / "out").exists()
 
 
 def test_help_needs_no_torch() -> None:

@@ -386,6 +386,9 @@ def test_records_of_one_person_are_charged_together(tmp_path: Path) -> None:
         ({}, {"as_published": True}, "as_published"),
         ({}, {"score_noise": 3.0}, "score_noise"),
         ({"max_grad_norm": 1e13}, {}, "max_grad_norm"),
+        ({"learning_rate": 1e7}, {}, "settings.learning_rate = 1"),
+        ({"num_steps": 10**8}, {}, "at most 99999999"),
+        ({"num_steps": None, "epochs": 1e308}, {}, "epochs = 1e.308: makes inf steps"),
     ],
 )
 def test_settings_that_make_no_run_are_refused_and_nothing_is_left(
@@ -424,3 +427,13 @@ def test_a_run_of_another_method_and_other_data_are_refused(tmp_path: Path) -> N
 def test_settings_survive_json() -> None:
     config = small({"training": "topk-gm-dp", "select_by": "dimension"})
     assert parse_classifier(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 100.0])
+def test_where_little_less_noise_would_cost_far_more_the_run_is_verified(
+    tmp_path: Path, epsilon: float
+) -> None:
+    """Delta alone pays for these steps, and above some 60 the sampler's slack has no finite price."""
+    model = trained(tmp_path / "run", epsilon=epsilon, delta=1e-3)
+    assert model.spent_epsilon(1e-3) < 0.9 * epsilon
+    assert verify_run(tmp_path / "run").differences == []

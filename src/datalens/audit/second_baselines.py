@@ -22,8 +22,8 @@ from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
 Json = Mapping[str, Any]
-_USED = 0.95
-"""Part of the epsilon asked for that the least noise costs at least: noise is rounded up to four digits."""
+_LESS = 0.99
+"""Part of the least noise that costs more than was asked for: noise is rounded up to four digits."""
 
 
 def is_baseline(entries: Sequence[Entry]) -> bool:
@@ -116,10 +116,16 @@ def _check_plan(header: Json, config: Json) -> None:
             raise Difference(f"{LEDGER}: a plan of epsilon {cost:g} with {said['epsilon']!r:.40} authorised")
         follows = all(kind.noise is None for kind in kinds.values())
         noise = min(kinds[what].stddev(release["event"]) for what, release in planned.items())
-        if follows and noise > LEAST_NOISE and most_of(cost) < _USED * privacy["epsilon"]:
+        less = epsilon_again([_with_less_noise(event) for event in whole], said["delta"], said["accountant"])
+        if follows and noise > LEAST_NOISE and most_of(less) < privacy["epsilon"]:
             raise Difference(
                 f"{LEDGER}: a plan of epsilon {cost:g}, where the noise follows from {privacy['epsilon']:g}"
             )
+
+
+def _with_less_noise(event: dict[str, Any]) -> dict[str, Any]:
+    name = "noise_multiplier" if event["type"] == SAMPLED else "noise_stddev"
+    return {**event, name: event[name] * _LESS}
 
 
 def _check_releases(entries: Sequence[Entry], config: Json) -> None:

@@ -83,10 +83,12 @@ def check_file_target(path: Path, option: str) -> None:
     """Refuse early a file that could not be written later.
 
     Raises:
-        RunError: its folder is missing or closed, or it is a folder itself.
+        RunError: its folder is missing or closed, or it is a folder itself, or a device, which a file would replace.
     """
     if path.is_dir():
         raise RunError(f"{option} {path}: is a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        raise RunError(f"{option} {path}: is a device or a pipe, and no plain file; give the name of a file")
     check_parent(path, option)
 
 

@@ -30,6 +30,8 @@ NAME = "dp-sgd"
 """Of the method, in settings, ledger and certificate."""
 EPOCHS = 10.0
 """Where neither epochs nor steps are given."""
+MOST_STEPS = 10**8 - 1
+"""Of a training: what the names of checkpoints hold."""
 
 
 class ClassifierSettings(PlannedSettings):
@@ -44,7 +46,7 @@ class ClassifierSettings(PlannedSettings):
         num_steps: of a whole training, in place of ``epochs``; each is one release.
         batch_size: expected number of records in a lot; public.
         max_grad_norm: C, longest gradient of one record; longer ones are cut to it.
-        learning_rate: of SGD.
+        learning_rate: of SGD; at most a million, far below what float32 ends at.
         momentum: of SGD.
     """
 
@@ -56,7 +58,7 @@ class ClassifierSettings(PlannedSettings):
     num_steps: Count | None = None
     batch_size: Count = 512
     max_grad_norm: float = 1.0
-    learning_rate: Positive = 0.5
+    learning_rate: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 0.5
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     _training = field_validator("training", mode="before")(known_name(Method))
@@ -66,10 +68,20 @@ class ClassifierSettings(PlannedSettings):
     _max_grad_norm = field_validator("max_grad_norm")(check_max_grad_norm)
 
     def steps(self, num_records: int) -> int:
-        """Steps of a whole training."""
-        if self.num_steps is not None:
-            return self.num_steps
-        return math.ceil((self.epochs or EPOCHS) * num_records / self.batch_size)
+        """Steps of a whole training.
+
+        Raises:
+            ConfigError: more than :data:`MOST_STEPS`.
+        """
+        steps = self.num_steps or (self.epochs or EPOCHS) * num_records / self.batch_size
+        if steps > MOST_STEPS:
+            asked = (
+                f"num_steps = {self.num_steps}" if self.num_steps else f"epochs = {self.epochs or EPOCHS:g}"
+            )
+            raise ConfigError(
+                f"{asked}: makes {steps:.3g} steps, but a training has at most {MOST_STEPS}; ask for fewer"
+            )
+        return math.ceil(steps)
 
     def plan(self, privacy: Privacy, size: PublicSize) -> DPSGD:
         """The training with the noise that makes its steps cost at most ``privacy.epsilon``, add-or-remove.
