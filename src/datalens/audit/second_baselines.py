@@ -74,7 +74,7 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         )
 
 
-def _asked_steps(config: Json) -> list[int]:
+def _asked_steps(config: Json) -> list[Any]:
     """The number of steps in the settings, where it is there and does not follow from others."""
     asked = config["config"]["settings"]["num_steps"]
     return [] if asked is None and config["method"] in promises.CLASSIFIERS else [asked]
