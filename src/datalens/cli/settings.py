@@ -82,6 +82,10 @@ def _file_changes(path: Path) -> dict[str, Any]:
     changes = read_toml(path)
     known = list(Config.model_fields)
     for section, values in changes.items():
+        if section == "settings":
+            raise ConfigError(
+                f"--config {path}: a table [settings] is for --method; name the method, or write {', '.join(known)}"
+            )
         if section not in known:
             raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
         if section == "recipe":
