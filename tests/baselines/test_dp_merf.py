@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -223,11 +224,14 @@ def test_what_is_charged_is_what_was_planned() -> None:
     assert dataclasses.replace(_method().planned()[0].event, slack=SamplerSlack()) == event
 
 
-def test_too_little_epsilon_is_refused_with_a_remedy() -> None:
-    with pytest.raises(
-        ConfigError, match=r"epsilon = 0.001: one release needs noise .* use a larger epsilon"
-    ):
-        SMALL.model_copy(update={"num_features": 10_000}).plan(Privacy(epsilon=1e-3), SIZE)
+def test_too_little_epsilon_is_refused_and_the_one_that_is_named_does() -> None:
+    method = SMALL.model_copy(update={"num_features": 10_000})
+    line = r"epsilon = 0.001: one release needs noise .* use a larger epsilon, ([0-9.]+) or more"
+    with pytest.raises(ConfigError, match=line) as refused:
+        method.plan(Privacy(epsilon=1e-3), SIZE)
+    named = re.search(line, str(refused.value))
+    assert named is not None
+    method.plan(Privacy(epsilon=float(named[1])), SIZE)
 
 
 def test_data_that_come_in_groups_are_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from datalens.baselines.registry import METHODS
 from datalens.cli.main import main
+from datalens.training.sections import Section
 
 SMALL = """
 [settings]
@@ -92,6 +93,55 @@ def test_the_help_names_every_method(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["train", "--help"]) == 0
     said = "".join(capsys.readouterr().out.split())  # lines may end within a name, at its hyphen
     assert ",".join(METHODS) in said
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "line"),
+    [
+        (
+            ["--method", "dp-merf"],
+            "[settings]\nfeatures = 2",
+            "settings.toml: setting 'features' is unknown; known: num",
+        ),
+        (
+            ["--method", "dp-merf"],
+            '[settings]\nnum_features = "x"',
+            "settings.toml: num_features = 'x': input should",
+        ),
+        (
+            ["--method", "dp-merf"],
+            "num_features = 2",
+            "num_features stands in no table; write it below a line [settings]",
+        ),
+        (["--method", "dp-merf"], 'method = "dp-merf"', "a file names no method; say it with --method"),
+        ([], "[settings]\nnum_features = 2", "a table [settings] is for --method; name the method"),
+        (["--method", "dp-merf", "--epsilon", "0.001"], "", "use a larger epsilon, 0.00"),
+    ],
+)
+def test_a_mistake_in_the_file_names_the_file_or_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], text: str, line: str
+) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(text)
+    assert main(["train", "shapes", "--out", str(tmp_path / "run"), "--config", str(path), *words]) == 2
+    said = capsys.readouterr().err
+    assert line in said and said.strip().count("\n") == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_page_lists_every_setting_with_its_default() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "baselines.md").read_text().splitlines()
+    for method, settings in METHODS.items():
+        row = next(line for line in page if line.startswith(f"| `{method}` | `num_steps`"))
+        shown = row.split("|")[2].strip().split(", ")
+        assert shown == [entry(name, field.default) for name, field in settings.model_fields.items()]
+
+
+def entry(name: str, default: object) -> str:
+    """A setting as the page lists it; a section of its own has no default there."""
+    if isinstance(default, Section):
+        return f"`{name}`"
+    return f"`{name}` {'-' if default is None else default}"
 
 
 GENERATOR = "latent_dim = 4\nhidden_units = 16\nchannels = 4\ncritic_channels = 2\n"

@@ -31,8 +31,10 @@ from datalens.methods.state import pack, unpack
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
+from datalens.privacy.accountant import Accountant
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import GaussianEvent, NoiseKind, SamplerSlack
+from datalens.privacy.wording import rounded_up
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Count, Fraction, Positive, Privacy, Width
 
@@ -85,9 +87,11 @@ class MerfSettings(GeneratorSettings):
         if privacy.noise is NoiseKind.ROUNDED:
             stddev = max(stddev, MIN_STDDEV)
             if stddev > MAX_STDDEV:
+                most = 0.999 * MAX_STDDEV  # noise is rounded up to four digits and must still fit
+                least = Accountant(privacy.accountant).epsilon([event(most)], privacy.delta)
                 raise ConfigError(
                     f"epsilon = {privacy.epsilon:g}: one release needs noise of {stddev:g} units, but there are at "
-                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, fewer features or a smaller group_size"
+                    f"most {MAX_STDDEV:.0f}; use a larger epsilon, {rounded_up(least)} or more"
                 )
         grid = Grid(1.0, units, self.num_features)
         mechanism = VectorSum(grid, stddev, make_noise(privacy.noise), privacy.group_size)

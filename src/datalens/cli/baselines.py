@@ -73,17 +73,39 @@ def baseline_config(method: str, options: dict[str, Any]) -> BaselineConfig:
     Raises:
         ConfigError: one line that names the setting, its value and the rule.
     """
-    from datalens.baselines.registry import BaselineConfig, parse_baseline
-    from datalens.cli.settings import read_sections
+    from datalens.baselines.registry import parse_baseline
 
     changes: dict[str, Any] = {"method": method}
     if options["config_file"] is not None:
-        known = [name for name in BaselineConfig.model_fields if name != "method"]
-        changes |= read_sections(Path(options["config_file"]), known)
+        changes |= _file_changes(method, Path(options["config_file"]))
     for option, (section, name) in _taken().items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}
     return parse_baseline(changes)
+
+
+def _file_changes(method: str, path: Path) -> dict[str, Any]:
+    from datalens.baselines.registry import METHODS, BaselineConfig, parse_baseline
+    from datalens.cli.settings import read_sections
+    from datalens.training.config import read_toml
+
+    known = [name for name in BaselineConfig.model_fields if name != "method"]
+    for section in read_toml(path):
+        if section == "method":
+            raise ConfigError(
+                f"--config {path}: a file names no method; say it with --method and leave it out"
+            )
+        if section not in known and method in METHODS and section in METHODS[method].model_fields:
+            raise ConfigError(
+                f"--config {path}: {section} stands in no table; write it below a line [settings]"
+            )
+    found = read_sections(path, known)
+    if method in METHODS and "settings" in found:
+        try:
+            parse_baseline({"method": method, "settings": found["settings"]})
+        except ConfigError as error:
+            raise ConfigError(f"--config {path}: {error}") from None
+    return found
 
 
 def _taken() -> dict[str, tuple[str, str]]:

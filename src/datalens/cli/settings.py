@@ -86,6 +86,10 @@ def read_sections(path: Path, known: list[str]) -> dict[str, Any]:
     """
     changes = read_toml(path)
     for section, values in changes.items():
+        if section == "settings" and section not in known:
+            raise ConfigError(
+                f"--config {path}: a table [settings] is for --method; name the method, or write {', '.join(known)}"
+            )
         if section not in known:
             raise ConfigError(f"--config {path}: {section!r} is unknown; known: {', '.join(known)}")
         if section == "recipe":

@@ -70,7 +70,8 @@ _RECIPES = "the recipe's"
     "config_file",
     type=Text(),
     metavar="FILE.toml",
-    help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance].",
+    help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance]; with "
+    "--method [settings], [privacy], [performance].",
 )
 @click.option(
     "--epsilon", type=Number(anything=True), help="The most that may be spent.", show_default=_RECIPES
@@ -152,7 +153,7 @@ def train(source: str, **options: Any) -> int:
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
     step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the
     run's own and SOURCE the same; epsilon, noise, top-k, threshold, steps, and what only
-    changes speed and memory, may be given anew.
+    changes speed and memory, may be given anew, but not for a run of another --method.
 
     \b
     datalens train mnist --out runs/mnist --epsilon 1
