@@ -20,13 +20,15 @@ channels = 4
 """
 
 
-@pytest.fixture(params=["datalens", "dp-merf"])
+@pytest.fixture(params=["datalens", "dp-merf", "dpsgd"])
 def words(request: pytest.FixtureRequest, quick: tuple[str, ...], tmp_path: Path) -> tuple[str, ...]:
-    """Options of a short training by either way."""
+    """A command with the options of a short training, by each way that there is."""
     if request.param == "datalens":
-        return quick
+        return "train", *quick
+    if request.param == "dpsgd":
+        return "dpsgd", "--model", "linear", "--num-steps", "3", "--batch-size", "50", "--epsilon", "5"
     (tmp_path / "merf.toml").write_text(MERF)
-    return "--method", "dp-merf", "--epsilon", "2", "--config", str(tmp_path / "merf.toml")
+    return "train", "--method", "dp-merf", "--epsilon", "2", "--config", str(tmp_path / "merf.toml")
 
 
 def test_a_second_signal_says_how_to_go_on(
@@ -38,10 +40,12 @@ def test_a_second_signal_says_how_to_go_on(
     run = tmp_path / "run"
     with monkeypatch.context() as patched:
         patched.setattr(TrainingProgress, "tell", interrupt)
-        answer = call("train", "shapes", "--image-size", 12, "--out", run, *words)
+        answer = call(words[0], "shapes", "--image-size", 12, "--out", run, *words[1:])
     assert answer.status == 130 and "Traceback" not in answer.err
     last = answer.err.strip().splitlines()[-1]
-    assert last == f"error: interrupted; resume with: datalens train shapes --resume {run} --image-size 12"
+    assert (
+        last == f"error: interrupted; resume with: datalens {words[0]} shapes --resume {run} --image-size 12"
+    )
     assert call(*shlex.split(last.partition("resume with: ")[2])[1:]).status == 0
 
 
@@ -52,6 +56,6 @@ def test_a_second_signal_before_anything_was_kept_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TrainingProgress, "__enter__", interrupt)
-    answer = call("train", "shapes", "--image-size", 12, "--out", tmp_path / "run", *words)
+    answer = call(words[0], "shapes", "--image-size", 12, "--out", tmp_path / "run", *words[1:])
     assert answer.status == 130
     assert answer.err.strip().splitlines()[-1] == "error: interrupted; nothing was kept"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from datalens.cli.finished import report_training
 from datalens.cli.joining import read_data
 from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
@@ -15,7 +15,6 @@ from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
-    from datalens.baselines.model import Baseline
     from datalens.baselines.registry import BaselineConfig
 
 DATALENS = "datalens"
@@ -63,7 +62,15 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
         else:
             shared = {name: options[name] for name in ("budget_file", "data_name")}
             model = Baseline(config).fit(data, out=run, tell=progress.tell, stop=stop, **shared)
-    _report(model, source, run, options, output, time.monotonic() - started)
+    report_training(
+        model,
+        run,
+        output,
+        title=model.config.method,
+        seconds=time.monotonic() - started,
+        resume_with=how_to_resume(source, run, data_words(options)),
+        next_words=["datalens", "sample", str(run), "--num-samples", "10000", "--out", "samples.npz"],
+    )
     return stop.exit_status if model.was_stopped else 0
 
 
@@ -134,30 +141,3 @@ def _refuse_others(method: str, options: dict[str, Any], *, is_new: bool) -> Non
         if options[name] is not None and not is_new:
             option = "--config" if name == "config_file" else "--" + name.replace("_", "-")
             raise ConfigError(f"{option} {options[name]}: a resumed run keeps it; leave it out")
-
-
-def _report(
-    model: Baseline, source: str, run: Path, options: dict[str, Any], output: Output, seconds: float
-) -> None:
-    from datalens.cli.fitness import run_summary, unfit_line
-    from datalens.training.run_folder import RunFolder
-
-    summary, last = run_summary(model), unfit_line(model.config)
-    for note in model.notes:
-        output.warn(note)
-    status = "stopped" if model.was_stopped else "finished"
-    output.finish({"run": str(run), "status": status, **summary, "seconds": seconds, "note": last})
-    if summary["is_private"]:
-        output.say(
-            f"{model.config.method}: epsilon {summary['epsilon_spent']:.4g} spent of "
-            f"{summary['epsilon_authorised']:.4g} authorised at delta {summary['delta']:g} "
-            f"({summary['accountant']} accountant), {seconds:.0f} s"
-        )
-    if model.was_stopped:
-        output.insist(f"stopped early and saved; {how_to_resume(source, run, data_words(options))}")
-    else:
-        label = "to share" if model.is_publishable else "not for publication"
-        output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
-        output.say(f"next: datalens sample {shlex.quote(str(run))} --num-samples 10000 --out samples.npz")
-    if last is not None:
-        output.insist(last)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.finished import report_training
 from datalens.cli.joining import read_data, run_of
 from datalens.cli.options import (
     data_options,
@@ -21,7 +21,7 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
-from datalens.cli.stopping import StopRequest
+from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
 from datalens.errors import ConfigError
 from datalens.methods.sgd_kinds import Method, SelectBy
 from datalens.models.small_kind import SmallKind
@@ -127,8 +127,18 @@ def dpsgd(source: str, **options: Any) -> int:
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
-    model, stop = _train(config, data, run, options, output)
-    _report(model, source, run, options, output, time.monotonic() - started)
+    words = data_words(options)
+    with interruption_told(source, run, words, "dpsgd"):
+        model, stop = _train(config, data, run, options, output)
+    report_training(
+        model,
+        run,
+        output,
+        title=str(model.config.settings.training),
+        seconds=time.monotonic() - started,
+        resume_with=how_to_resume(source, run, words, "dpsgd"),
+        next_words=["datalens", "evaluate", str(run), "--data", source, *words],
+    )
     return stop.exit_status if model.was_stopped else 0
 
 
@@ -195,33 +205,3 @@ def _announce(config: ClassifierConfig, data: LabelledImages, output: Output) ->
         f"{settings.training}{kept}: {promise}, {method.num_steps} steps of about {settings.batch_size} of "
         f"{method.size.num_records} records, {method.grid.dim} weights{noise}"
     )
-
-
-def _report(
-    model: DPSGDClassifier, source: str, run: Path, options: dict[str, Any], output: Output, seconds: float
-) -> None:
-    from datalens.cli.fitness import run_summary, unfit_line
-    from datalens.training.run_folder import RunFolder
-
-    summary, last = run_summary(model), unfit_line(model.config)
-    for note in model.notes:
-        output.warn(note)
-    status = "stopped" if model.was_stopped else "finished"
-    output.finish({"run": str(run), "status": status, **summary, "seconds": seconds, "note": last})
-    if summary["is_private"]:
-        output.say(
-            f"{summary['training']}: epsilon {summary['epsilon_spent']:.4g} spent of "
-            f"{summary['epsilon_authorised']:.4g} authorised at delta {summary['delta']:g} "
-            f"({summary['accountant']} accountant), {summary['steps']} of {summary['num_steps']} steps, "
-            f"{seconds:.0f} s"
-        )
-    if model.was_stopped:
-        words = ["datalens", "dpsgd", source, "--resume", str(run), *data_words(options)]
-        output.insist(f"stopped early and saved; resume with: {shlex.join(words)}")
-    else:
-        label = "to share" if model.is_publishable else "not for publication"
-        output.say(f"{label}: {RunFolder.open(run).release}; never to share: {run / 'private'}")
-        words = ["datalens", "evaluate", str(run), "--data", source, *data_words(options)]
-        output.say(f"next: {shlex.join(words)}")
-    if last is not None:
-        output.insist(last)

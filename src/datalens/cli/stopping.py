@@ -60,17 +60,19 @@ class StopRequest:
             click.echo("stopping after this step; once more to stop at once", err=True)
 
 
-def how_to_resume(source: str, run: Path, data_words: Sequence[str]) -> str:
-    """The command that goes on with a run.
+def how_to_resume(source: str, run: Path, data_words: Sequence[str], command: str = "train") -> str:
+    """The command that goes on with a run of ``datalens train`` or of another command.
 
     >>> how_to_resume("scans", Path("runs/a"), ["--size", "32"])
     'resume with: datalens train scans --resume runs/a --size 32'
     """
-    return f"resume with: {shlex.join(['datalens', 'train', source, '--resume', str(run), *data_words])}"
+    return f"resume with: {shlex.join(['datalens', command, source, '--resume', str(run), *data_words])}"
 
 
 @contextmanager
-def interruption_told(source: str, run: Path, data_words: Sequence[str]) -> Iterator[None]:
+def interruption_told(
+    source: str, run: Path, data_words: Sequence[str], command: str = "train"
+) -> Iterator[None]:
     """A training that a second signal interrupts says what is left of it, and the command's status is 130."""
     try:
         yield
@@ -78,6 +80,6 @@ def interruption_told(source: str, run: Path, data_words: Sequence[str]) -> Iter
         from datalens.training.run_folder import RunFolder
 
         known = RunFolder.holds_run(run)
-        remedy = how_to_resume(source, run, data_words) if known else "nothing was kept"
+        remedy = how_to_resume(source, run, data_words, command) if known else "nothing was kept"
         click.echo(f"error: interrupted; {remedy}", err=True)
         raise click.exceptions.Exit(130) from None
