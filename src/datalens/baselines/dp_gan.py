@@ -22,14 +22,13 @@ from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper
-from datalens.methods.sampled import Lot, check_lot, lot_of, sampled_noise
+from datalens.methods.sampled import Lot, check_lot, drawn_lot, sampled_noise
 from datalens.methods.sharding import draw_shards, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
 from datalens.noise import make_noise
 from datalens.noise.base import NoiseSource
-from datalens.noise.entropy import OsEntropy, SeededEntropy
 from datalens.privacy.events import PoissonGaussianEvent, times
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width
@@ -172,11 +171,8 @@ class DPGanLearner:
 
     def lot(self, number: int) -> Lot:
         """One lot; private."""
-        context, seed = self._context, self._method.privacy.insecure_seed
-        entropy = OsEntropy() if seed is None else SeededEntropy(context.private.key("lots", number))
         mechanism = self._method.mechanism(NoiseOnPaper(self._method.privacy.noise))
-        drawn = mechanism.lot(self.slots.num_slots, entropy)
-        return lot_of(self.slots, drawn, context.data, context.device)
+        return drawn_lot(mechanism, self.slots, self._context, self._method.privacy, number)
 
     def clipped_sum(self, lot: tuple[Tensor, Tensor, Tensor], centre_YD: Tensor) -> Tensor:
         """int64 [D]: the sum over a lot of gradients less their class's centre, each clipped alone. Private."""

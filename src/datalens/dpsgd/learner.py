@@ -11,11 +11,10 @@ from datalens.dpsgd.integer import IntegerTopAggOptimizer
 from datalens.dpsgd.steps import LotSteps
 from datalens.methods.method import Context
 from datalens.methods.pricing import NoiseOnPaper
-from datalens.methods.sampled import Lot, lot_of
+from datalens.methods.sampled import Lot, drawn_lot
 from datalens.methods.sharding import draw_shards, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.small_classifiers import set_weights
-from datalens.noise.entropy import OsEntropy, SeededEntropy
 
 if TYPE_CHECKING:
     from datalens.dpsgd.plan import DPSGD
@@ -69,11 +68,8 @@ class ClassifierLearner:
 
     def lot(self, step: int) -> Lot:
         """The lot of a step; private."""
-        context, seed = self._context, self._method.privacy.insecure_seed
-        entropy = OsEntropy() if seed is None else SeededEntropy(context.private.key("lots", step))
         mechanism = self._method.mechanism(NoiseOnPaper(self._method.privacy.noise))
-        drawn = mechanism.lot(self.slots.num_slots, entropy)
-        return lot_of(self.slots, drawn, context.data, context.device)
+        return drawn_lot(mechanism, self.slots, self._context, self._method.privacy, step)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The classifier with its optimiser, and who has which slot."""

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError
+from datalens.mechanisms.sampled_sum import SampledSum
+from datalens.methods.method import Context
+from datalens.noise.entropy import OsEntropy, SeededEntropy
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.calibration import noise_for, tidy
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent
@@ -51,6 +54,23 @@ def lot_of(slots: Partition, drawn: np.ndarray, data: LabelledImages, device: to
     images_RCHW[present_R] = torch.from_numpy(data.images[records])
     labels_R[present_R] = torch.from_numpy(data.labels[records])
     return Lot(images_RCHW.to(device).float() / 255, labels_R.to(device), present_R.to(device))
+
+
+def drawn_lot(
+    mechanism: SampledSum, slots: Partition, context: Context, privacy: Privacy, number: int
+) -> Lot:
+    """The records of one lot, by coins of the operating system, or of an insecure seed; private.
+
+    Args:
+        mechanism: says with which probability a slot is drawn.
+        slots: where records lie, empty slots too.
+        context: of the learner.
+        privacy: says whether there is an insecure seed.
+        number: of the lot; no two of a run share coins.
+    """
+    secret = privacy.insecure_seed is None
+    entropy = OsEntropy() if secret else SeededEntropy(context.private.key("lots", number))
+    return lot_of(slots, mechanism.lot(slots.num_slots, entropy), context.data, context.device)
 
 
 def check_lot(batch_size: int, num_records: int) -> None:
