@@ -15,17 +15,19 @@ from datalens.version import __version__
 
 if TYPE_CHECKING:
     from datalens import data, recipes
+    from datalens.audit.any_run import audit_run
     from datalens.baselines.model import load_run
     from datalens.errors import DataLensError
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
-__all__ = ["Config", "DataLens", "DataLensError", "__version__", "data", "load_run", "recipes"]
+__all__ = ["Config", "DataLens", "DataLensError", "__version__", "audit_run", "data", "load_run", "recipes"]
 
 _LAZY = {
     "Config": ("datalens.training.config", "Config"),
     "DataLens": ("datalens.training.synthesizer", "DataLens"),
     "DataLensError": ("datalens.errors", "DataLensError"),
+    "audit_run": ("datalens.audit.any_run", "audit_run"),
     "load_run": ("datalens.baselines.model", "load_run"),
     "data": ("datalens.data", None),
     "recipes": ("datalens.recipes", None),

@@ -13,13 +13,14 @@ import pytest
 from baseline_scene import shapes
 from small_baselines import SMALL
 
+from datalens import audit_run
 from datalens.audit import baseline_checks as checks
 from datalens.audit import noise_law
 from datalens.audit.adversaries import ADVERSARIES
 from datalens.audit.baseline_budget import audit_budget
 from datalens.audit.baseline_doors import DOORS
 from datalens.audit.baseline_isolation import ANSWERS, audit_crossing, audit_isolation
-from datalens.audit.baseline_run import audit_baseline, audit_baseline_subject
+from datalens.audit.baseline_run import audit_baseline_subject
 from datalens.audit.baseline_sabotage import BASELINE_SABOTAGES
 from datalens.audit.baseline_self_test import SETTINGS, baseline_self_test, baseline_self_test_subject
 from datalens.audit.baseline_subject import BaselineSubject
@@ -171,7 +172,7 @@ def test_a_run_without_a_guarantee_fails_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = trained("dc-gan", tmp_path / "run")
-    report = audit_baseline(run)
+    report = audit_run(run)
     assert [finding.name for finding in report.findings] == ["guarantee"] and not report.passed
     assert main(["audit", str(run), "--quiet"]) == 1
     assert (

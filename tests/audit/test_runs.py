@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from small_runs import crash_after, resume, small_config, small_data, train
 
-from datalens.audit.run import audit_run
+from datalens import audit_run
 from datalens.audit.verify import verify_run
 from datalens.training import tuning
 from datalens.training.charged_score import charge_score

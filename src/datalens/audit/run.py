@@ -19,14 +19,14 @@ from datalens.training.run_folder import RunFolder
 from datalens.training.terms import terms_in_force
 
 
-def audit_run(
+def audit_datalens(
     folder: Path,
     *,
     trials: int | None = None,
     draws: int | None = None,
     tell: Callable[[Finding], None] = lambda _: None,
 ) -> Report:
-    """Audit a run: its files, and the product with the run's settings on this machine.
+    """Audit a run of DataLens: its files, and the product with the run's settings on this machine.
 
     Needs ``release/`` only; where ``private/`` is still there, the slot map is checked too. Nothing in the
     folder is changed.

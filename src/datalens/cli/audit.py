@@ -14,8 +14,6 @@ from datalens.cli.params import Once, Text, Whole
 from datalens.errors import ConfigError, NotPrivateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from datalens.audit.findings import Finding
     from datalens.data.images import LabelledImages
     from datalens.training.facts import PublicFacts
@@ -56,22 +54,26 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     datalens audit runs/mnist --self-test --json audit.json
     datalens audit runs/mnist --twin --data mnist
     """  # fmt: skip
+    from datalens.audit.any_run import audit_run
     from datalens.audit.findings import Report
-    from datalens.baselines.facts import facts_of, method_of
+    from datalens.baselines.facts import facts_of
     from datalens.cli.fitness import unfit_line
     from datalens.training.facts import PublicFacts
 
     _check_options(run, source, options)
     output = Output(options["json_target"], quiet=options["quiet"])
-    facts, method = facts_of(Path(run)), method_of(Path(run))
+    facts = facts_of(Path(run))
     if source is not None and not isinstance(facts, PublicFacts):
-        raise ConfigError(f"--twin: is for runs of {DATALENS}, and {run} is one of {method}; leave it out")
+        raise ConfigError(
+            f"--twin: is for runs of {DATALENS}, and {run} is one of {facts.config.method}; leave it out"
+        )
 
     def tell(finding: Finding) -> None:
         output.say(f"{'ok  ' if finding.passed else 'FAIL'} {finding.name}: {finding.text}")
 
     data = _twin_data(source, facts, options) if source and isinstance(facts, PublicFacts) else None
-    findings = _findings(run, method, options, tell)
+    found = audit_run(run, trials=options["trials"], sabotage=options["self_test"], tell=tell)
+    findings = list(found.findings)
     if data is not None and isinstance(facts, PublicFacts):
         from datalens.audit.twin import audit_twin
         from datalens.cli.progress import TrainingProgress
@@ -86,26 +88,6 @@ def audit(run: str, source: str | None, **options: Any) -> int:
         output.insist(last)
     output.insist(report.verdict)
     return 0 if report.passed else CAUGHT
-
-
-def _findings(
-    run: str, method: str, options: dict[str, Any], tell: Callable[[Finding], None]
-) -> list[Finding]:
-    """Of the run, and of the self-test where it was asked for; a baseline's tests its own method."""
-    if method == DATALENS:
-        from datalens.audit.run import audit_run as audited
-        from datalens.audit.self_test import self_test
-    else:
-        from functools import partial
-
-        from datalens.audit.baseline_run import audit_baseline as audited
-        from datalens.audit.baseline_self_test import baseline_self_test
-
-        self_test = partial(baseline_self_test, (method,))
-    findings = list(audited(Path(run), trials=options["trials"], tell=tell).findings)
-    if options["self_test"]:
-        findings += self_test(tell=tell).findings
-    return findings
 
 
 def _check_options(run: str, source: str | None, options: dict[str, Any]) -> None:
