@@ -30,7 +30,7 @@ def rows(seed: int, shape: tuple[int, int], levels: int, scale: float) -> torch.
     seed=st.integers(0, 2**32 - 1),
     dim=st.integers(1, 60),
     levels=st.sampled_from([1, 3, 100]),
-    scale=st.sampled_from([1e-30, 1e-15, 1e-5, 1.0, 1e15, 1e30]),
+    scale=st.sampled_from([1e-30, 1e-22, 1e-20, 1e-18, 1e-15, 1e-5, 1.0, 1e15, 1e30]),
     keep=st.sampled_from(KEEPS),
     bad=st.sampled_from([None, math.nan, math.inf, -math.inf]),
 )
@@ -60,6 +60,20 @@ def test_wide_rows_equal_slow_twin(keep: float) -> None:
     grad_RD[3] = grad_RD[3].sign() * (torch.arange(300) % 7)
     expected = norm_topk_loop(grad_RD.numpy(), keep) if keep < 1 else grad_RD.numpy()
     np.testing.assert_array_equal(norm_topk(grad_RD, keep).numpy(), expected)
+
+
+@pytest.mark.parametrize("keep", [0.05, 0.6, 0.999, 1 - 1e-9])
+@pytest.mark.parametrize("scale", [1e-22, 1e-20, 1e-18, 1e-16, 1e-14, 1.0])
+def test_rows_of_zeros_and_of_squares_next_to_nothing_equal_slow_twin(keep: float, scale: float) -> None:
+    """Where bits are changed so that zeros differ, no square that counts may change."""
+    rng = torch.Generator().manual_seed(2)
+    grad_RD = torch.randn(6, 400, generator=rng) * scale
+    grad_RD[torch.rand(6, 400, generator=rng) < 0.6] = 0.0
+    grad_RD[1] *= torch.logspace(0, -10, 400)
+    grad_RD[2, 50:] = 0.0
+    grad_RD[3] = torch.where(torch.rand(400, generator=rng) < 0.5, scale, 1e-21)
+    grad_RD[4] = 0.0
+    np.testing.assert_array_equal(norm_topk(grad_RD, keep).numpy(), norm_topk_loop(grad_RD.numpy(), keep))
 
 
 def test_selection_on_other_devices_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

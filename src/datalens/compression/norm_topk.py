@@ -21,6 +21,9 @@ _FIRST_SHARE = 1 / 8
 _SMALLEST = 2.0**-149  # the smallest float32 above 0
 _MARGIN = 1 + 2.0**-20
 _LOST_SQUARE = 2.0**-126  # a square below this may have been rounded to 0
+_COLUMNS_AT_ONCE = 4096
+_PLACES = np.arange(2**16, dtype=np.int32)  # as the bits of floats, numbers below 2^-133
+_TINY = 2.0**-100  # more than any row of those
 
 
 class Kept(NamedTuple):
@@ -97,19 +100,21 @@ def dimension_topk(grad_RD: Tensor, keep: float) -> Tensor:
 def by_norm(square_RD: Tensor, keep: float) -> Kept:
     """What :func:`norm_topk` keeps; a :data:`Selection`.
 
-    No full sort: the largest eighth is parted from the rest and sorted; rows that need more take twice as many. Sums
-    are taken in float64, from the largest square down.
+    No full sort: the largest eighth is parted from the rest and sorted; rows that need more take twice as many, and
+    rows that are almost nothing are sorted whole. Sums are taken in float64, from the largest square down.
     """
     total_R, failed_R = _totals(square_RD)
     if keep == 1:
         return _everything(square_RD, total_R, failed_R)
-    count = max(1, math.ceil(square_RD.shape[1] * _FIRST_SHARE))
-    cut_R, number_R, kept_R, crowded_R = _cut(square_RD, keep * total_R, count)
-    crowded_RD = square_RD[crowded_R]
-    mask_RD = square_RD.ge_(cut_R[:, None])
+    dim = square_RD.shape[1]
+    cut = _cut(square_RD, keep * total_R, max(1, math.ceil(dim * _FIRST_SHARE)))
+    _mend(cut, (1 - keep) * total_R < _TINY, square_RD, keep * total_R, dim)
+    crowded_RD = square_RD[cut.tied_R]
+    mask_RD = square_RD.ge_(cut.smallest_R[:, None])
     if len(crowded_RD):
-        mask_RD[crowded_R] = _first(crowded_RD, cut_R[crowded_R, None], number_R[crowded_R, None])
-    return Kept(mask_RD, kept_R, total_R, failed_R)
+        row_P, place_P = _last_of_ties(crowded_RD, cut.smallest_R[cut.tied_R], cut.room_R[cut.tied_R])
+        mask_RD[cut.tied_R.nonzero().squeeze(1)[row_P], place_P] = 0.0
+    return Kept(mask_RD, cut.sum_R, total_R, failed_R)
 
 
 def by_dimension(square_RD: Tensor, keep: float) -> Kept:
@@ -118,7 +123,7 @@ def by_dimension(square_RD: Tensor, keep: float) -> Kept:
     if keep == 1:
         return _everything(square_RD, total_R, failed_R)
     stays_RD = keep_largest(square_RD, max(1, math.floor(keep * square_RD.shape[1])))
-    kept_R = square_RD.mul_(stays_RD).sum(1, dtype=torch.float64)
+    kept_R = _sums(square_RD.mul_(stays_RD))
     return Kept(square_RD.copy_(stays_RD), kept_R, total_R, failed_R)
 
 
@@ -165,7 +170,7 @@ def _rows(grad_RD: Tensor, keep: float, select: Selection) -> Tensor:
 
 def _totals(square_RD: Tensor) -> tuple[Tensor, Tensor]:
     """Sums of the rows, and which rows failed; these become zeros, in place."""
-    total_R = square_RD.sum(1, dtype=torch.float64)
+    total_R = _sums(square_RD)
     failed_R = ~torch.isfinite(total_R)
     if bool(failed_R.any()):
         square_RD[failed_R] = 0.0
@@ -173,43 +178,79 @@ def _totals(square_RD: Tensor) -> tuple[Tensor, Tensor]:
     return total_R, failed_R
 
 
+def _sums(square_RD: Tensor) -> Tensor:
+    """Of the rows, float64 [R]. A sum that changes the type on its way takes ten times as long."""
+    parts = square_RD.split(_COLUMNS_AT_ONCE, 1)
+    return torch.stack([part_RD.to(torch.float64).sum(1) for part_RD in parts]).sum(0)
+
+
 def _everything(square_RD: Tensor, total_R: Tensor, failed_R: Tensor) -> Kept:
     return Kept(square_RD.copy_(~failed_R[:, None]), total_R, total_R, failed_R)
 
 
-def _cut(square_RD: Tensor, target_R: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """For each row the smallest square taken, how many are taken, their sum, and whether one that is not taken equals
-    the smallest; looks at the ``count`` largest."""
-    dim = square_RD.shape[1]
+class _Cut(NamedTuple):
+    """Where each row is cut.
+
+    Attributes:
+        smallest_R: square that is taken; infinite where none is.
+        room_R: how many squares equal to it are taken.
+        sum_R: of all that are taken, float64.
+        tied_R: whether a square that is not taken equals the smallest that is.
+    """
+
+    smallest_R: Tensor
+    room_R: Tensor
+    sum_R: Tensor
+    tied_R: Tensor
+
+
+def _cut(square_RD: Tensor, target_R: Tensor, count: int) -> _Cut:
+    """Where the sum of a row's largest squares reaches ``target_R``; looks at the ``count`` largest first."""
     largest_RK = _largest(square_RD, count)
     sums_RK = largest_RK.cumsum(1, dtype=torch.float64)
     number_R = (sums_RK <= target_R[:, None]).sum(1)
     last_R1 = (number_R - 1).clamp_(min=0)[:, None]
     next_R = largest_RK.gather(1, number_R.clamp(max=count - 1)[:, None]).squeeze(1)
-    cut_R = (
+    smallest_R = (
         largest_RK.gather(1, last_R1).squeeze(1).clamp_(min=_SMALLEST).masked_fill_(number_R == 0, math.inf)
     )
-    kept_R = sums_RK.gather(1, last_R1).squeeze(1).masked_fill_(number_R == 0, 0.0)
-    found = cut_R, number_R, kept_R, (next_R == cut_R) & (number_R < count)
-    unsure_R = (number_R == count) & (target_R > 0)
-    if count < dim and bool(unsure_R.any()):
-        more = _cut(square_RD[unsure_R], target_R[unsure_R], min(2 * count, dim))
-        for part_R, more_R in zip(found, more, strict=True):
-            part_R[unsure_R] = more_R
+    sum_R = sums_RK.gather(1, last_R1).squeeze(1).masked_fill_(number_R == 0, 0.0)
+    room_R = number_R - (largest_RK > smallest_R[:, None]).sum(1)
+    found = _Cut(smallest_R, room_R, sum_R, (next_R == smallest_R) & (number_R < count))
+    if count < square_RD.shape[1]:
+        unsure_R = (number_R == count) & (target_R > 0)
+        _mend(found, unsure_R, square_RD, target_R, min(2 * count, square_RD.shape[1]))
     return found
 
 
-def _first(square_RD: Tensor, cut_R1: Tensor, number_R1: Tensor) -> Tensor:
-    """1 for what lies above ``cut``, and for as many equal to it, lowest index first, as make ``number``."""
-    above_RD, tied_RD = square_RD > cut_R1, square_RD == cut_R1
-    room_R1 = number_R1 - above_RD.sum(1, keepdim=True)
-    return (above_RD | (tied_RD & (tied_RD.cumsum(1) <= room_R1))).to(square_RD.dtype)
+def _mend(found: _Cut, again_R: Tensor, square_RD: Tensor, target_R: Tensor, count: int) -> None:
+    """Cut some rows again, in place, with a look at more of their squares."""
+    if bool(again_R.any()):
+        for part_R, better_R in zip(found, _cut(square_RD[again_R], target_R[again_R], count), strict=True):
+            part_R[again_R] = better_R
+
+
+def _last_of_ties(square_RD: Tensor, smallest_R: Tensor, room_R: Tensor) -> tuple[Tensor, Tensor]:
+    """(rows, places) of the squares that equal a row's ``smallest``, but for the first ``room`` of them."""
+    row_P, place_P = (square_RD == smallest_R[:, None]).nonzero(as_tuple=True)
+    ties_R = row_P.bincount(minlength=len(square_RD))
+    before_R = ties_R.cumsum(0) - ties_R
+    late_P = torch.arange(len(row_P), device=row_P.device) - before_R[row_P] >= room_R[row_P]
+    return row_P[late_P], place_P[late_P]
 
 
 def _largest(square_RD: Tensor, count: int) -> Tensor:
-    """The ``count`` largest entries of each row in falling order."""
+    """The ``count`` largest entries of each row in falling order.
+
+    On a CPU by NumPy's vectorised selection on the bits, which are ordered as floats are. It takes twenty times as
+    long where many entries are equal, as the zeros behind a ReLU are; so these are made different, as numbers below
+    2^-133, unless all entries are asked for.
+    """
     if square_RD.device.type != "cpu":
         return square_RD.topk(count, dim=1).values
-    place = square_RD.shape[1] - count  # NumPy's vectorised selection and sort are many times faster on a CPU
-    parted_RK = np.partition(square_RD.numpy(), place, axis=1)[:, place:] if place else square_RD.numpy()
-    return torch.from_numpy(np.sort(parted_RK, axis=1)[:, ::-1].copy())
+    bits_RD = square_RD.numpy().view(np.int32)
+    dim = bits_RD.shape[1]
+    if count < dim:
+        distinct_RD = np.maximum(bits_RD, np.resize(_PLACES, dim))
+        bits_RD = np.partition(distinct_RD, dim - count, axis=1)[:, dim - count :]
+    return torch.from_numpy(np.sort(bits_RD, axis=1)[:, ::-1].copy().view(np.float32))
