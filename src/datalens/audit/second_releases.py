@@ -55,6 +55,21 @@ def _merf(settings: Json, config: Json, group: int) -> Kinds:
     return {"mean embedding": Kind(length, features * len(config["classes"]), 1, exchanged=2.0)}
 
 
+def _moments(settings: Json, config: Json, group: int) -> Kinds:
+    """A class's sum of images' cosines and a constant, then of products of low cosines and sixty energies."""
+    channels, height, width = config["image_shape"]
+    low = settings["low_frequencies"] or max(1, math.isqrt(200 // channels))
+    low = channels * min(low, height) * min(low, width)
+    dims = {
+        "class means": channels * height * width + 1,
+        "class moments": low * (low + 1) // 2 + 60,
+    }
+    classes = len(config["classes"])
+    return {
+        what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0) for what, dim in dims.items()
+    }
+
+
 def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:
     """A count of yes an image, which a teacher moves by one."""
     batch, each = settings["batch_size"], settings["student_steps"]
@@ -139,6 +154,7 @@ def _units(dim: int) -> float:
 KINDS: dict[str, Callable[[Json, Json, int], Kinds]] = {
     "dc-gan": lambda settings, config, group: {},
     "dp-merf": _merf,
+    "moments": _moments,
     "pate-gan": _pate_gan,
     "g-pate": _g_pate,
     "dp-gan": _dp_gan,

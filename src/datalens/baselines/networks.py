@@ -33,14 +33,14 @@ class GeneratorSettings(MethodSettings):
         """What the generator is fed."""
         return LatentSpace(self.latent_dim, size.num_classes, LatentLaw.NORMAL)
 
-    def network(self, size: PublicSize) -> FinishedGenerator:
+    def network(self, size: PublicSize) -> FinishedGenerator[ConditionalGenerator]:
         """The generator's network, its weights all zero."""
         inner = ConditionalGenerator(
             self.latent_dim, size.num_classes, size.image_shape, self.hidden_units, self.channels
         )
         return FinishedGenerator(inner, Finish())
 
-    def fresh(self, size: PublicSize, rng: torch.Generator) -> FinishedGenerator:
+    def fresh(self, size: PublicSize, rng: torch.Generator) -> FinishedGenerator[ConditionalGenerator]:
         """The network with weights drawn from ``rng``."""
         generator = self.network(size)
         generator.inner.init_weights(rng)
@@ -52,7 +52,9 @@ class GeneratorSettings(MethodSettings):
         return self.hidden_units * max(self.latent_dim, self.channels)
 
 
-def settled(generator: FinishedGenerator, latent: LatentSpace, rng: torch.Generator) -> FinishedGenerator:
+def settled(
+    generator: FinishedGenerator[ConditionalGenerator], latent: LatentSpace, rng: torch.Generator
+) -> FinishedGenerator[ConditionalGenerator]:
     """A frozen copy whose batch-norm statistics are measured on public latents, for its weights as they are."""
     finished = copy.deepcopy(generator)
     device = next(finished.parameters()).device

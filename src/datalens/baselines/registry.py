@@ -12,6 +12,7 @@ from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
 from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
 from datalens.baselines.method import MethodSettings
+from datalens.baselines.moments import Moments, MomentsSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
 from datalens.methods.facts import MethodConfig
@@ -20,6 +21,7 @@ from datalens.training.sections import Privacy, validated
 METHODS: dict[str, type[MethodSettings]] = {
     Dcgan.name: DcganSettings,
     DPMerf.name: MerfSettings,
+    Moments.name: MomentsSettings,
     PateGan.name: PateGanSettings,
     GPate.name: GPateSettings,
     DPGan.name: DPGanSettings,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from datalens.models.gaussian import GaussianImages
 from datalens.models.generators import ConditionalGenerator
 
 WARP_DIM = 6
@@ -88,7 +90,10 @@ def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tenso
     return torch.sigmoid(finish.contrast * (logits + lightness_B[:, None, None, None]))
 
 
-class FinishedGenerator(nn.Module):
+Inner = TypeVar("Inner", bound=ConditionalGenerator | GaussianImages)
+
+
+class FinishedGenerator(nn.Module, Generic[Inner]):
     """A conditional generator and the last layer after it; the last seven latents drive that layer.
 
     Args:
@@ -96,9 +101,9 @@ class FinishedGenerator(nn.Module):
         finish: how much the last layer may change.
     """
 
-    def __init__(self, inner: ConditionalGenerator, finish: Finish) -> None:
+    def __init__(self, inner: Inner, finish: Finish) -> None:
         super().__init__()
-        self.inner = inner
+        self.inner: Inner = inner
         self.finish = finish
 
     @property

@@ -45,6 +45,11 @@ METHOD_TEXT = {
         "By DP-MERF: of all records together one sum was released, of random features of their images by class, and "
         "the generator was fitted to that."
     ),
+    "moments": (
+        "By moments: of all records together two sums were released by class, of their images and then of products "
+        "and squares of what sets an image apart from its class's mean; images are drawn from the normal law with "
+        "these moments."
+    ),
     "pate-gan": (
         "By PATE-GAN: teachers, each with its own part of the records, voted whether generated images look real; the "
         "noisy counts taught a student, and the student the generator."

@@ -57,7 +57,7 @@ class StudentPlan:
     beta1: float
     weight_average: float
 
-    def generator(self, *, training: bool = False) -> FinishedGenerator:
+    def generator(self, *, training: bool = False) -> FinishedGenerator[ConditionalGenerator]:
         """The generator's network, its weights all zero, with the last layer of training or of the end."""
         inner = ConditionalGenerator(
             self.latent.latent_dim,
@@ -145,7 +145,7 @@ class Student:
         self._learned_steps += 1
         self._update_average()
 
-    def finished_generator(self) -> FinishedGenerator:
+    def finished_generator(self) -> FinishedGenerator[ConditionalGenerator]:
         """The generator to release: averaged weights, batch-norm statistics settled on public latents."""
         finished = self.plan.generator().to(self.device)
         finished.load_state_dict(self.generator.state_dict())

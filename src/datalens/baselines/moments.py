@@ -1,0 +1,291 @@
+"""Moments: the mean and the covariance of each class, released once each, and images drawn from that normal law.
+
+Not a method of the paper. Two releases:
+
+* the classes' sums of (an image's cosines, cut to a length, and a constant): means, and about how many records there
+  are of each class;
+* the classes' sums of (products of pairs of the residuals' low cosines, energies of residuals in bands of
+  frequencies), the residuals from the means of the first release, which are public by then.
+
+In both a record is one vector in the row of its class, of bounded length whatever it holds; sums go through
+:class:`~datalens.mechanisms.vector_sum.VectorSum`. All the rest is post-processing (``moments_law``), and takes no
+training. The argument in full: ``docs/baselines.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from datalens.baselines.method import MethodSettings, NoisedMethod
+from datalens.baselines.moments_law import Centres, centres, fit_law, products
+from datalens.errors import CheckpointError, ConfigError
+from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
+from datalens.methods.method import Context, Planned, PublicSize
+from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
+from datalens.models.finish import Finish, FinishedGenerator
+from datalens.models.frequencies import Frequencies
+from datalens.models.gaussian import GaussianImages
+from datalens.noise import NoiseSource, make_noise
+from datalens.privacy.events import Event
+from datalens.student.latent import LatentLaw, LatentSpace
+from datalens.training.config import Finishing
+from datalens.training.repeats import refuse_groups
+from datalens.training.sections import Positive, Privacy
+
+MEANS, PRODUCTS = "class means", "class moments"
+STATES = {MEANS: "means", PRODUCTS: "moments"}
+"""What is released, and its name in a checkpoint."""
+
+_ROWS = 64
+"""Records at once, always: a record's vector must not depend on how many others are put with it."""
+_USUAL_LOW = 200
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class MomentsSettings(MethodSettings):
+    """Settings of the two releases, all of them public choices; lengths are root mean squares of a pixel in [0, 1].
+
+    Attributes:
+        num_steps: two, one for each release.
+        low_frequencies: cosines a direction and channel whose products are measured; None for as many as make 200 of
+            all channels.
+        rank: most directions in which images of a class vary.
+        mean_share: of the budget (of mu squared) for the means.
+        mean_length: to which an image is cut for its class's mean.
+        product_length: to which a residual's low cosines are cut for their products.
+        energy_length: to which a residual is cut for its energies.
+        count_weight: of the constant that counts records, over the longest image's length.
+        energy_weight: of energies beside products.
+        finish: the generator's last layer, as DataLens's.
+    """
+
+    num_steps: int = Field(default=2, ge=2, le=2)
+    low_frequencies: Annotated[int, Field(ge=1, le=64)] | None = None
+    rank: int = Field(default=64, ge=1, le=1024)
+    mean_share: Share = 0.15
+    mean_length: Positive = 0.36
+    product_length: Positive = 0.2
+    energy_length: Positive = 0.29
+    count_weight: Positive = 0.2
+    energy_weight: Positive = 0.3
+    finish: Finishing = Finishing(jitter=0.25)
+
+    def basis(self, size: PublicSize) -> Frequencies:
+        """The cosines, and which of them are low."""
+        channels, height, width = size.image_shape
+        usual = max(1, math.isqrt(_USUAL_LOW // channels))
+        return Frequencies(size.image_shape, min(self.low_frequencies or usual, height, width))
+
+    def latent(self, size: PublicSize) -> LatentSpace:
+        """Normal numbers: of the directions, then of the grain."""
+        return LatentSpace(self.rank + math.prod(size.image_shape), size.num_classes, LatentLaw.NORMAL)
+
+    def network(self, size: PublicSize) -> FinishedGenerator[GaussianImages]:
+        """The generator's network, its law all zeros."""
+        inner = GaussianImages(self.basis(size), size.num_classes, self.rank)
+        return FinishedGenerator(inner, Finish(**self.finish.model_dump()))
+
+    @property
+    def least_numbers(self) -> int:
+        """Its directions of one class."""
+        return self.rank
+
+    def plan(self, privacy: Privacy, size: PublicSize) -> Moments:
+        """The method with the noise that makes its two releases cost at most ``privacy.epsilon`` together.
+
+        Raises:
+            ConfigError: no noise that the sampler has is enough.
+        """
+
+        def events_of(stddev: float) -> list[Event]:
+            on_paper = Moments(self, privacy, size, stddev)
+            return [on_paper.mechanism(what, NoiseOnPaper(privacy.noise)).event(1) for what in STATES]
+
+        remedy = "a larger epsilon or delta"
+        return Moments(self, privacy, size, noise_that_fits(privacy, events_of, None, remedy))
+
+
+@dataclass(frozen=True)
+class Moments(NoisedMethod[MomentsSettings]):
+    """The method with its noise, on the second release; the first one's follows from the share of the budget."""
+
+    name: ClassVar[str] = "moments"
+
+    @property
+    def num_releases(self) -> int:
+        """Two, of different kinds."""
+        return len(STATES)
+
+    @property
+    def pixel(self) -> float:
+        """Length of an image whose pixels have a root mean square of 1."""
+        return math.sqrt(math.prod(self.size.image_shape))
+
+    @property
+    def count_weight(self) -> float:
+        """What a record adds to its class's count."""
+        return self.settings.count_weight * self.settings.mean_length * self.pixel
+
+    @property
+    def energy_weight(self) -> float:
+        """What energies are multiplied by."""
+        return self.settings.energy_weight
+
+    def grid(self, what: str) -> Grid:
+        """Where a record's vector of a release is put; it bounds what a record adds."""
+        settings, basis = self.settings, self.settings.basis(self.size)
+        if what == MEANS:
+            dim = basis.dim + 1
+            longest = math.hypot(settings.mean_length * self.pixel, self.count_weight)
+        else:
+            low = basis.num_low_coordinates
+            dim = low * (low + 1) // 2 + basis.num_bins
+            squares = [(length * self.pixel) ** 2 for length in (settings.product_length, settings.energy_length)]
+            longest = math.hypot(squares[0], self.energy_weight * squares[1])
+        return Grid(longest, fitting_units(dim), dim)
+
+    def coordinates(self, what: str) -> int:
+        """Numbers of a release."""
+        return self.size.num_classes * self.grid(what).dim
+
+    def stddev(self, what: str) -> float:
+        """Standard deviation of a release's noise, in units of its grid."""
+        if what == PRODUCTS:
+            return self.noise_stddev
+        share = self.settings.mean_share
+        units = self.grid(MEANS).units / self.grid(PRODUCTS).units
+        return self.noise_stddev * units * math.sqrt((1 - share) / share)
+
+    def real_stddev(self, what: str) -> float:
+        """The same for the real sums that come out."""
+        return self.stddev(what) / self.grid(what).scale
+
+    def mechanism(self, what: str, noise: NoiseSource) -> VectorSum:
+        """Where sums become public."""
+        return VectorSum(self.grid(what), self.stddev(what), noise, self.privacy.group_size)
+
+    def planned(self) -> tuple[Planned, ...]:
+        """Both releases."""
+        found = []
+        for what in STATES:
+            mechanism, count = self.mechanism(what, make_noise(self.privacy.noise)), self.coordinates(what)
+            found.append(Planned(what, mechanism.event(count), mechanism.replace_one_event(count), 1))
+        return tuple(found)
+
+    def begin(self, context: Context) -> MomentsLearner:
+        """Before the first release.
+
+        Raises:
+            ConfigError: data that say which records are one person's.
+        """
+        refuse_groups(context.data)
+        return MomentsLearner(self, context)
+
+
+class MomentsLearner:
+    """Two releases, and the law that follows from them.
+
+    Args:
+        method: settings and noise.
+        context: what it may use. Private.
+    """
+
+    def __init__(self, method: Moments, context: Context) -> None:
+        self._method, self._context = method, context
+        self._basis = method.settings.basis(method.size)
+        self._released: dict[str, Tensor] = {}
+
+    def step(self, step: int) -> None:
+        """The means, then the products."""
+        what = tuple(STATES)[step]
+        method, context = self._method, self._context
+        sums_YS = self._sums(what)
+        mechanism = method.mechanism(what, context.noise_for(what, 0))
+        self._released[what] = mechanism.release(sums_YS, context.budget, {"step": step, "what": what}).value
+
+    def _sums(self, what: str) -> Tensor:
+        """Whole numbers int64 [Y, S]: each record's vector, in the row of its class. Private."""
+        method, data, size = self._method, self._context.data, self._method.size
+        grid = method.grid(what)
+        sums_YS = torch.zeros(size.num_classes, grid.dim, dtype=torch.int64)
+        mean_YD = self._centres().mean_YD if what == PRODUCTS else None
+        images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
+        for few, their in zip(images.split(_ROWS), labels.split(_ROWS), strict=True):
+            padded = torch.zeros(_ROWS, *size.image_shape, dtype=torch.uint8)
+            padded[: len(few)] = few
+            numbers_RD = self._basis.of_bytes(padded)
+            if mean_YD is None:
+                vectors_RS = self._image_vectors(numbers_RD)
+            else:
+                residual_RD = numbers_RD.clone()
+                residual_RD[: len(few)] -= mean_YD[their]
+                vectors_RS = self._residual_vectors(residual_RD)
+            sums_YS.index_add_(0, their, grid.put(vectors_RS)[: len(few)])
+        return sums_YS
+
+    def _image_vectors(self, numbers_RD: Tensor) -> Tensor:
+        """(an image's numbers, a constant), [R, D + 1]."""
+        method = self._method
+        cut_RD = _cut(numbers_RD, method.settings.mean_length * method.pixel)
+        constant_R1 = torch.full((len(cut_RD), 1), method.count_weight, dtype=torch.float64)
+        return torch.cat([cut_RD, constant_R1], 1)
+
+    def _residual_vectors(self, residual_RD: Tensor) -> Tensor:
+        """(products of low numbers, energies of bins), [R, M]."""
+        method, basis, settings = self._method, self._basis, self._method.settings
+        low_RL = _cut(residual_RD[:, basis.low_L], settings.product_length * method.pixel)
+        square_RD = _cut(residual_RD, settings.energy_length * method.pixel).square()
+        energy_RG = torch.zeros(len(square_RD), basis.num_bins, dtype=torch.float64)
+        energy_RG.index_add_(1, basis.bin_D, square_RD)
+        return torch.cat([products(low_RL), method.energy_weight * energy_RG], 1)
+
+    def _centres(self) -> Centres:
+        method = self._method
+        return centres(self._released[MEANS], method.count_weight, method.real_stddev(MEANS))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What was released, so that it is never released again."""
+        return {STATES[what]: value.clone() for what, value in self._released.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from :meth:`state_dict`.
+
+        Raises:
+            CheckpointError: a state of another run.
+        """
+        for what, name in STATES.items():
+            expected = (self._method.size.num_classes, self._method.grid(what).dim)
+            if name in state and tuple(state[name].shape) != expected:
+                raise CheckpointError(
+                    f"the {name} in the checkpoint have shape {tuple(state[name].shape)}, this run's {expected}: "
+                    "use the settings it was made with"
+                )
+        self._released = {what: state[name].clone() for what, name in STATES.items() if name in state}
+
+    def generator(self) -> FinishedGenerator[GaussianImages]:
+        """The law of what was released; after the first release the means alone."""
+        method = self._method
+        generator = method.settings.network(method.size)
+        if MEANS in self._released:
+            centre = self._centres()
+            sums_YM = self._released.get(PRODUCTS)
+            if sums_YM is None:
+                sums_YM = torch.zeros(method.size.num_classes, method.grid(PRODUCTS).dim, dtype=torch.float64)
+            stddev = method.real_stddev(PRODUCTS)
+            law = fit_law(centre, sums_YM, self._basis, method.settings.rank, method.energy_weight, stddev)
+            generator.inner.set_law(law.mean_YD, law.factor_YKL, law.grain_YG)
+        return generator.eval().requires_grad_(False)
+
+
+def _cut(rows_RD: Tensor, longest: float) -> Tensor:
+    """Rows no longer than ``longest``; a direction stays as it is."""
+    length_R1 = torch.linalg.vector_norm(rows_RD, dim=1, keepdim=True)
+    return rows_RD * (longest / length_R1.clamp(min=longest))
