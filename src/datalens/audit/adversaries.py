@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from datalens.audit.baseline_subject import BaselineSubject
 from datalens.audit.mechanism import hard_gradients
 from datalens.audit.subject import Puppets
 from datalens.audit.tap import Tap
-from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, pate_gan
+from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, moments, pate_gan
 from datalens.data.images import LabelledImages
 
 Given = list[list[Tensor]]
@@ -116,8 +117,8 @@ def _gs_wgan(subject: BaselineSubject) -> Pairs:
         yield _heard_alike(subject, (rows[0], rows[1]), meddle, subject.records())
 
 
-def _merf(subject: BaselineSubject) -> Pairs:
-    """One person's records, all alike, added to some and to none."""
+def _sums(subject: BaselineSubject, steps: int) -> Pairs:
+    """One person's records, all alike, added to some and to none, in a method that sums over all records."""
     others = subject.records(fewer=min(subject.privacy.group_size, subject.size.num_records - 1))
     own = [np.full_like(others.images[0], value) for value in (0, 255)]
     own.append(255 * (np.indices(own[0].shape).sum(0) % 2).astype(np.uint8))
@@ -128,10 +129,14 @@ def _merf(subject: BaselineSubject) -> Pairs:
             both = replace(
                 rest, images=np.concatenate([rest.images, more]), labels=np.concatenate([rest.labels, labels])
             )
+            played: list[Any] = []
             found = []
             for data in (rest, both):
-                tap = Tap()
-                subject.learner(tap, data).step(0)
+                tap = Tap(played)
+                learner = subject.learner(tap, data)
+                for step in range(steps):
+                    learner.step(step)
+                played = tap.released
                 found.append(tap.given)
             yield found[0], found[1]
 
@@ -162,7 +167,8 @@ def _dp_gan(subject: BaselineSubject) -> Pairs:
 
 
 ADVERSARIES: dict[str, Callable[[BaselineSubject], Pairs]] = {
-    dp_merf.DPMerf.name: _merf,
+    dp_merf.DPMerf.name: partial(_sums, steps=1),
+    moments.Moments.name: partial(_sums, steps=len(moments.STATES)),
     pate_gan.PateGan.name: _pate_gan,
     g_pate.GPate.name: _g_pate,
     dp_gan.DPGan.name: _dp_gan,

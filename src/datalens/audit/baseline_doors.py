@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from datalens.audit.critic_door import CriticDoor
 from datalens.audit.sum_doors import SILENT, MadeDoor, SampledDoor, SumDoor
-from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, pate_gan
+from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, moments, pate_gan
 from datalens.mechanisms.gnmax import GNMax
 from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
 from datalens.noise import NoiseSource
@@ -159,6 +160,13 @@ def _merf(method: dp_merf.DPMerf) -> tuple[Door, ...]:
     return (SumDoor(dp_merf.WHAT, method.mechanism, coordinates=coordinates),)
 
 
+def _moments(method: moments.Moments) -> tuple[Door, ...]:
+    return tuple(
+        SumDoor(what, partial(method.mechanism, what), coordinates=method.coordinates(what))
+        for what in moments.STATES
+    )
+
+
 def _pate_gan(method: pate_gan.PateGan) -> tuple[Door, ...]:
     return (CountDoor(pate_gan.VOTES, method.mechanism, method.settings.batch_size),)
 
@@ -178,6 +186,7 @@ def _gs_wgan(method: gs_wgan.GSWgan) -> tuple[Door, ...]:
 
 DOORS: dict[str, Callable[[Any], tuple[Door, ...]]] = {
     dp_merf.DPMerf.name: _merf,
+    moments.Moments.name: _moments,
     pate_gan.PateGan.name: _pate_gan,
     g_pate.GPate.name: _g_pate,
     dp_gan.DPGan.name: _dp_gan,

@@ -19,6 +19,8 @@ from datalens.baselines.dp_gan import DPGan, DPGanLearner
 from datalens.baselines.dp_merf import DPMerf, MerfLearner
 from datalens.baselines.g_pate import GPate
 from datalens.baselines.gs_wgan import GSWgan
+from datalens.baselines.moments import Moments, MomentsLearner
+from datalens.baselines.moments_law import Centres
 from datalens.baselines.pate_gan import PateGan, PateGanLearner
 from datalens.mechanisms.base import Release
 from datalens.mechanisms.gnmax import GNMax
@@ -123,6 +125,23 @@ class _TrueCount(DPMerf):
         return _TrueCountLearner(self, context)
 
 
+class _TrueMeansLearner(MomentsLearner):
+    def _centres(self) -> Centres:
+        found, data = super()._centres(), self._context.data
+        numbers_RD = self._basis.of_bytes(torch.from_numpy(data.images))
+        labels = torch.from_numpy(data.labels)
+        true_YD = torch.zeros_like(found.mean_YD).index_add_(0, labels, numbers_RD)
+        count_Y = labels.bincount(minlength=len(true_YD)).clamp(min=1)
+        return replace(found, mean_YD=true_YD / count_Y[:, None])
+
+
+class _TrueMeans(Moments):
+    """Residuals are from the means of the records, not from those that were released."""
+
+    def begin(self, context: Context) -> MomentsLearner:
+        return _TrueMeansLearner(self, context)
+
+
 @dataclass(frozen=True)
 class _Unclipped(Grid):
     def put(self, vectors_RD: Tensor) -> Tensor:
@@ -171,6 +190,7 @@ class _LikelierLots(DPGan):
 BASELINE_SABOTAGES: dict[str, tuple[str, Callable[[BaselineSubject], BaselineSubject]]] = {
     "half the noise": (DPMerf.name, half_noise),
     "division by the true number of records": (DPMerf.name, _exchanged(_TrueCount)),
+    "residuals from means that nobody released": (Moments.name, _exchanged(_TrueMeans)),
     "a repeated noise stream": (PateGan.name, repeated_noise),
     "votes charged by half": (PateGan.name, _exchanged(_HalfChargedVotes)),
     "noise before the budget": (PateGan.name, _exchanged(_DrawsBeforeItPays)),

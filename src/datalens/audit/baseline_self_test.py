@@ -14,6 +14,7 @@ from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
 from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
 from datalens.baselines.method import MethodSettings
+from datalens.baselines.moments import Moments, MomentsSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
 from datalens.methods.method import PublicSize
@@ -25,6 +26,7 @@ PRIVACY = Privacy(epsilon=4.0)
 SIZE = PublicSize(200, (1, 8, 8), 4)
 SETTINGS: dict[str, MethodSettings] = {
     DPMerf.name: MerfSettings(num_features=64),
+    Moments.name: MomentsSettings(low_frequencies=3, rank=4),
     PateGan.name: PateGanSettings(num_teachers=20, batch_size=16, num_steps=20),
     GPate.name: GPateSettings(num_teachers=20, batch_size=4, num_projected=4, num_steps=20),
     GSWgan.name: GSWganSettings(batch_size=4, critic_steps=1, critic_channels=2, num_steps=20),

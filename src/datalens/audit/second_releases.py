@@ -65,9 +65,7 @@ def _moments(settings: Json, config: Json, group: int) -> Kinds:
         "class moments": low * (low + 1) // 2 + 60,
     }
     classes = len(config["classes"])
-    return {
-        what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0) for what, dim in dims.items()
-    }
+    return {what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0) for what, dim in dims.items()}
 
 
 def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:

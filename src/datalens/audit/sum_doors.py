@@ -1,4 +1,4 @@
-"""Doors of baselines that release sums of vectors, one a record: all records' (DP-MERF) or a lot's (DP-GAN)."""
+"""Doors of baselines that release sums of vectors, one a record: of all records, or of a lot of them (DP-GAN)."""
 
 from __future__ import annotations
 
@@ -103,6 +103,11 @@ class SumDoor(VectorsDoor[VectorSum]):
     """
 
     coordinates: int = field(kw_only=True)
+
+    def summed(self, given: Sequence[Tensor]) -> Tensor:
+        """The sum; nothing where it was given to a release of another kind."""
+        (sums,) = given
+        return super().summed(given) if sums.numel() == self.coordinates else torch.zeros(1)
 
     def drawn(self, noise: NoiseSource) -> np.ndarray:
         """Of one release of zeros."""

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from datalens.baselines.method import MethodSettings, NoisedMethod
 from datalens.baselines.moments_law import Centres, centres, fit_law, products
-from datalens.errors import CheckpointError, ConfigError
+from datalens.errors import CheckpointError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
@@ -148,7 +148,9 @@ class Moments(NoisedMethod[MomentsSettings]):
         else:
             low = basis.num_low_coordinates
             dim = low * (low + 1) // 2 + basis.num_bins
-            squares = [(length * self.pixel) ** 2 for length in (settings.product_length, settings.energy_length)]
+            squares = [
+                (length * self.pixel) ** 2 for length in (settings.product_length, settings.energy_length)
+            ]
             longest = math.hypot(squares[0], self.energy_weight * squares[1])
         return Grid(longest, fitting_units(dim), dim)
 
