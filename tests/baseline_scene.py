@@ -8,10 +8,10 @@ import torch
 from datalens import data
 from datalens.data.images import LabelledImages
 from datalens.methods.method import Context, Planned, PublicSize
-from datalens.noise import make_noise
+from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.budget import Authorisation, Budget
-from datalens.privacy.events import NoiseKind, times
+from datalens.privacy.events import NoiseKind, SamplerSlack, times
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.training.sections import Privacy
@@ -55,4 +55,46 @@ def total_epsilon(planned: tuple[Planned, ...], delta: float, kind: AccountantKi
 def same_state(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(
         np.array_equal(first[name].numpy(), second[name].numpy()) for name in first
+    )
+
+
+class SpyNoise:
+    """Known noise that remembers what it was asked for."""
+
+    kind = NoiseKind.ROUNDED
+    secure = False
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+        self.calls: list[tuple[tuple[int, ...], float]] = []
+
+    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
+        self.calls.append((shape, stddev))
+        return np.full(shape, self.value, dtype=np.int64)
+
+    def slack(self, stddev: float) -> SamplerSlack:
+        return SamplerSlack()
+
+
+def budget_of(epsilon: float = 1.0) -> Budget:
+    return Budget(Ledger.in_memory(), Authorisation(epsilon, 1e-5))
+
+
+def context_of(
+    records: LabelledImages,
+    size: PublicSize,
+    *,
+    noise: NoiseSource | None = None,
+    budget: Budget | None = None,
+) -> Context:
+    """A context with one known source of noise for everything."""
+    source = noise or SpyNoise()
+    return Context(
+        data=records,
+        size=size,
+        budget=budget or budget_of(),
+        noise_for=lambda what, number: source,
+        public=Streams.from_insecure_seed(3, "public"),
+        private=Streams.from_insecure_seed(3, "private"),
+        device=torch.device("cpu"),
     )

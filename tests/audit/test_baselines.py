@@ -47,6 +47,10 @@ CAUGHT_BY: dict[str, dict[Check, set[str]]] = {
     "half the noise": {noise: {"noise-stddev", "noise-shape"}, mechanism: {"mechanism"}},
     "division by the true number of records": {audit_crossing: {"crossing"}},
     "a repeated noise stream": {noise: {"noise-independence", "noise-fresh"}},
+    "residuals from means that nobody released": {
+        checks.audit_sensitivity: {"sensitivity"},
+        audit_crossing: {"crossing"},
+    },
     "votes charged by half": {checks.audit_sensitivity: {"sensitivity"}, mechanism: {"mechanism"}},
     "noise before the budget": {audit_budget: {"budget-first"}},
     "a teacher that sees another's record": {audit_isolation: {"isolation"}},

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from baseline_scene import SpyNoise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import merf_distance_loop
@@ -35,24 +36,6 @@ SMALL = MerfSettings(
     num_features=64, num_steps=6, images_per_class=4, latent_dim=3, hidden_units=16, channels=4
 )
 SIZE = PublicSize(100, SHAPE, CLASSES)
-
-
-class SpyNoise:
-    """Known noise that remembers what it was asked for."""
-
-    kind = NoiseKind.ROUNDED
-    secure = False
-
-    def __init__(self, value: int = 0) -> None:
-        self.value = value
-        self.calls: list[tuple[tuple[int, ...], float]] = []
-
-    def sample(self, shape: tuple[int, ...], stddev: float) -> np.ndarray:
-        self.calls.append((shape, stddev))
-        return np.full(shape, self.value, dtype=np.int64)
-
-    def slack(self, stddev: float) -> SamplerSlack:
-        return SamplerSlack()
 
 
 def _budget(epsilon: float = 1.0) -> Budget:

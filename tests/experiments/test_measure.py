@@ -95,4 +95,4 @@ def test_the_list_says_what_is_left(capsys: pytest.CaptureFixture[str], tmp_path
     words = ["reproduce", "table2", "--list", "--data-set", "mnist", "--store", str(tmp_path / "r.jsonl")]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert said.count("to run: MNIST") == 8 + 4 * 6 + 1 and "Fashion" not in said
+    assert said.count("to run: MNIST") == 8 + 4 * 7 + 1 and "Fashion" not in said

@@ -71,7 +71,7 @@ class MomentsSettings(MethodSettings):
     low_frequencies: Annotated[int, Field(ge=1, le=64)] | None = None
     rank: int = Field(default=64, ge=1, le=1024)
     mean_share: Share = 0.15
-    mean_length: Positive = 0.36
+    mean_length: Positive = 0.45
     product_length: Positive = 0.2
     energy_length: Positive = 0.29
     count_weight: Positive = 0.2

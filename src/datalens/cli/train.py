@@ -56,7 +56,7 @@ _RECIPES = "the recipe's"
     type=Text(),
     metavar="NAME",
     show_default="datalens",
-    help="Or what it is compared with: dc-gan, dp-merf, pate-gan, g-pate, dp-gan, gs-wgan.",
+    help="Or another: dc-gan, dp-merf, moments, pate-gan, g-pate, dp-gan, gs-wgan.",
 )
 @click.option(
     "--recipe",

@@ -21,7 +21,7 @@ class BaselineCell:
         method: a name of :data:`datalens.baselines.registry.METHODS`.
         epsilon: authorised, at delta 1e-5, for adding or removing one record; infinite without noise.
         seed: of everything.
-        settings: of the method, where they are not its defaults.
+        settings: of the method, where they are not its defaults; ``section__name`` in a section of its own.
         as_published: the form that the method's paper prints, where that has no guarantee.
         held_out: a trial of settings: nothing of it is scored on test images.
     """
@@ -47,7 +47,11 @@ class BaselineCell:
         """
         privacy: dict[str, Any] = {"insecure_seed": self.seed, "as_published": self.as_published}
         privacy |= {"noise": "none"} if math.isinf(self.epsilon) else {"epsilon": self.epsilon}
-        return parse_baseline({"method": self.method, "settings": dict(self.settings), "privacy": privacy})
+        settings: dict[str, Any] = {}
+        for name, value in self.settings:
+            section, _, inner = name.rpartition("__")
+            (settings.setdefault(section, {}) if section else settings)[inner] = value
+        return parse_baseline({"method": self.method, "settings": settings, "privacy": privacy})
 
     def with_seed(self, seed: int) -> BaselineCell:
         """The same with another seed."""

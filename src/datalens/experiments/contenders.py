@@ -10,13 +10,15 @@ from datalens.experiments import paper
 from datalens.experiments.baseline_cells import AnyCell, BaselineCell
 from datalens.experiments.cells import Cell
 from datalens.experiments.settings import base_cell
-from datalens.experiments.trials import chosen
+from datalens.experiments.trials import Settings, chosen
 
 DATALENS = "datalens"
 AS_PUBLISHED = "-as-published"
 PUBLISHED = tuple(name for name, settings in METHODS.items() if settings.has_published_form)
 """Methods whose paper prints a form without a sound guarantee."""
 WITHOUT_PRIVACY = ("dc-gan",)
+PRIORS: dict[tuple[str, str], Settings] = {("moments", "mnist"): (("finish__jitter", 1.0),)}
+"""By contender and data set, what is known beforehand of how such images vary: handwriting leans and stretches."""
 CONTENDERS = (DATALENS, *METHODS, *(f"{name}{AS_PUBLISHED}" for name in PUBLISHED))
 
 
@@ -37,6 +39,6 @@ def contender(name: str, data_set: str, epsilon: float) -> AnyCell:
         data_set,
         method,
         math.inf if method in WITHOUT_PRIVACY else epsilon,
-        settings=chosen(name),
+        settings=chosen(name) + PRIORS.get((name, data_set), ()),
         as_published=name != method,
     )

@@ -1,0 +1,255 @@
+"""Moments: what one record moves, that only releases are learnt from, and that the law is the records'."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from baseline_scene import SpyNoise, budget_of, context_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datalens.baselines.moments import MEANS, PRODUCTS, STATES, Moments, MomentsLearner, MomentsSettings
+from datalens.baselines.moments_law import centres, fit_law, products, symmetric
+from datalens.data.images import LabelledImages
+from datalens.data.shapes import draw_shapes
+from datalens.errors import BudgetError, CheckpointError, ConfigError
+from datalens.evaluation import evaluate_utility
+from datalens.methods.method import PublicSize
+from datalens.models.frequencies import Frequencies
+from datalens.noise import make_noise
+from datalens.privacy.accountant import Accountant
+from datalens.privacy.budget import Authorisation, Budget
+from datalens.privacy.events import GaussianEvent, NoiseKind
+from datalens.privacy.ledger import Ledger
+from datalens.student.sampling import sample_images
+from datalens.training.sections import Privacy
+
+SHAPE, CLASSES, DELTA = (1, 8, 8), 4, 1e-5
+SIZE = PublicSize(100, SHAPE, CLASSES)
+SMALL = MomentsSettings(low_frequencies=4, rank=6)
+NAMES = tuple("abcd")
+
+
+def method_of(
+    privacy: Privacy | None = None, size: PublicSize = SIZE, chosen: MomentsSettings = SMALL
+) -> Moments:
+    return chosen.plan(privacy or Privacy(), size)
+
+
+def learner_of(data: LabelledImages, steps: int = 0, **parts: object) -> MomentsLearner:
+    learner = method_of().begin(context_of(data, SIZE, **parts))
+    for step in range(steps):
+        learner.step(step)
+    return learner
+
+
+def noisy_images(seed: int, count: int) -> LabelledImages:
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (count, *SHAPE), dtype=np.uint8)
+    return LabelledImages(images, rng.integers(0, CLASSES, count), NAMES, "noise", public=True)
+
+
+def only(data: LabelledImages, chosen: np.ndarray) -> LabelledImages:
+    return dataclasses.replace(data, images=data.images[chosen], labels=data.labels[chosen])
+
+
+def sums_of(data: LabelledImages, what: str, released: dict[str, torch.Tensor]) -> torch.Tensor:
+    """What is given to a release, after a public past."""
+    learner = learner_of(data)
+    learner.load_state_dict(released)
+    return learner._sums(what)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(2, 150), what=st.sampled_from(list(STATES)))
+def test_a_neighbour_moves_a_table_by_no_more_than_planned_and_nobody_else(
+    seed: int, count: int, what: str
+) -> None:
+    data = noisy_images(seed, count)
+    past = learner_of(noisy_images(seed + 1, 50), 1, noise=SpyNoise(3)).state_dict()
+    planned = next(release for release in method_of().planned() if release.what == what)
+    assert isinstance(planned.event, GaussianEvent) and isinstance(planned.replace_one, GaussianEvent)
+    gone = int(np.random.default_rng(seed).integers(count))
+    swapped = dataclasses.replace(
+        data, images=data.images.copy(), labels=np.where(np.arange(count) == gone, 0, data.labels)
+    )
+    swapped.images[gone] = 255 - data.images[gone]
+    whole = sums_of(data, what, past)
+    removed = whole - sums_of(only(data, np.delete(np.arange(count), gone)), what, past)
+    assert torch.equal(removed, sums_of(only(data, np.array([gone])), what, past))
+    assert int(removed.square().sum()) <= planned.event.sensitivity**2
+    assert int((whole - sums_of(swapped, what, past)).square().sum()) <= planned.replace_one.sensitivity**2
+
+
+@pytest.mark.parametrize("what", STATES)
+def test_some_record_moves_nearly_as_far_as_charged(what: str) -> None:
+    white = LabelledImages(
+        np.full((1, *SHAPE), 255, np.uint8), np.zeros(1, np.int64), NAMES, "one", public=True
+    )
+    past = {STATES[MEANS]: torch.zeros(CLASSES, method_of().grid(MEANS).dim, dtype=torch.float64)}
+    planned = next(release for release in method_of().planned() if release.what == what)
+    assert isinstance(planned.event, GaussianEvent)
+    assert float(sums_of(white, what, past).double().norm()) > 0.97 * planned.event.sensitivity
+
+
+def test_the_generator_hears_of_records_through_the_two_tables_only() -> None:
+    budget, noise = budget_of(), SpyNoise(5)
+    learner = learner_of(draw_shapes(60, image_size=8), 2, budget=budget, noise=noise)
+    assert budget.num_releases == 2
+    assert [shape for shape, _ in noise.calls] == [tuple(t.shape) for t in learner.state_dict().values()]
+    other = learner_of(noisy_images(1, 7))
+    other.load_state_dict(learner.state_dict())
+    one, two = learner.generator().state_dict(), other.generator().state_dict()
+    assert all(torch.equal(value, two[name]) for name, value in one.items())
+
+
+def test_residuals_are_from_the_released_means_and_not_from_the_records() -> None:
+    """A known mistake: then one record would move the residuals of all others."""
+    data = draw_shapes(60, image_size=8)
+    past = learner_of(noisy_images(2, 40), 1, noise=SpyNoise(9)).state_dict()
+    half = np.arange(30)
+    parts = [sums_of(only(data, part), PRODUCTS, past) for part in (half, half + 30)]
+    assert torch.equal(sums_of(data, PRODUCTS, past), parts[0] + parts[1])
+
+
+# Plan
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+def test_the_plan_costs_epsilon_and_hardly_less_and_is_split_as_asked(epsilon: float) -> None:
+    method = method_of(Privacy(epsilon=epsilon))
+    events = [release.event for release in method.planned()]
+    assert 0.99 * epsilon < Accountant(Privacy().accountant).epsilon(events, DELTA) <= epsilon
+    means, moments = (event.mu**2 for event in events if isinstance(event, GaussianEvent))
+    assert means / (means + moments) == pytest.approx(method.settings.mean_share, rel=1e-3)
+
+
+def test_a_group_moves_both_tables_further() -> None:
+    for alone, many in zip(method_of().planned(), method_of(Privacy(group_size=3)).planned(), strict=True):
+        assert isinstance(alone.event, GaussianEvent) and isinstance(many.event, GaussianEvent)
+        assert many.event.sensitivity == 3 * alone.event.sensitivity
+        assert many.event.mu == pytest.approx(alone.event.mu, rel=1e-2)
+
+
+def test_colour_images_measure_as_many_products_as_grey_ones() -> None:
+    grey, colour = (MomentsSettings().basis(PublicSize(9, shape, 2)) for shape in ((1, 28, 28), (3, 64, 64)))
+    assert (grey.num_low_coordinates, colour.num_low_coordinates) == (196, 192)
+    assert MomentsSettings(low_frequencies=50).basis(SIZE).num_low_coordinates == 64
+
+
+def test_too_little_epsilon_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"epsilon = 0.001: .* use a larger epsilon"):
+        MomentsSettings().plan(Privacy(epsilon=1e-3), PublicSize(60_000, (1, 28, 28), 10))
+
+
+def test_data_that_come_in_groups_are_refused() -> None:
+    with pytest.raises(ConfigError, match="group"):
+        learner_of(dataclasses.replace(draw_shapes(8, image_size=8), group_ids=np.arange(8)))
+
+
+# Checkpoints
+
+
+def test_a_resumed_run_releases_nothing_again_and_ends_alike() -> None:
+    data = draw_shapes(60, image_size=8)
+    whole = learner_of(data, 2, noise=SpyNoise(5))
+    second = learner_of(data, noise=SpyNoise(5), budget=(budget := budget_of()))
+    second.load_state_dict(learner_of(data, 1, noise=SpyNoise(5)).state_dict())
+    second.step(1)
+    assert budget.num_releases == 1
+    for name, value in whole.generator().state_dict().items():
+        assert torch.equal(value, second.generator().state_dict()[name])
+
+
+def test_a_release_that_does_not_fit_leaves_nothing() -> None:
+    noise = SpyNoise()
+    poor = Budget(Ledger.in_memory(), Authorisation(1e-3, DELTA))
+    learner = learner_of(draw_shapes(8, image_size=8), noise=noise, budget=poor)
+    with pytest.raises(BudgetError):
+        learner.step(0)
+    assert noise.calls == [] and not learner.state_dict()
+
+
+def test_a_state_of_other_settings_is_refused() -> None:
+    state = learner_of(draw_shapes(8, image_size=8), 2).state_dict()
+    other = method_of(chosen=MomentsSettings(low_frequencies=3)).begin(
+        context_of(draw_shapes(8, image_size=8), SIZE)
+    )
+    with pytest.raises(CheckpointError, match="use the settings it was made with"):
+        other.load_state_dict(state)
+
+
+# The law
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), low=st.integers(1, 12))
+def test_products_are_the_matrix_and_as_long(seed: int, low: int) -> None:
+    rows_RL = torch.from_numpy(np.random.default_rng(seed).normal(size=(3, low)))
+    found_RP = products(rows_RL)
+    for row_L, found_P in zip(rows_RL, found_RP, strict=True):
+        expected_LL = np.outer(row_L.numpy(), row_L.numpy())
+        np.testing.assert_allclose(symmetric(found_P, low).numpy(), expected_LL, atol=1e-12)
+        assert float(found_P.norm()) == pytest.approx(float(row_L.square().sum()))
+
+
+def spiked(variances: list[float], noise_stddev: float, records: int = 1000) -> torch.Tensor:
+    """Standard deviations along the directions that :func:`fit_law` finds in a covariance with such noise."""
+    basis = Frequencies(SHAPE, 8)
+    low = basis.num_low_coordinates
+    truth_LL = torch.diag(torch.tensor(variances + [0.0] * (low - len(variances)), dtype=torch.float64))
+    product_P = truth_LL[*torch.triu_indices(low, low)]
+    rng = np.random.default_rng(7)
+    noise_P = torch.from_numpy(rng.normal(size=len(product_P))) * noise_stddev
+    energies_G = torch.zeros(basis.num_bins, dtype=torch.float64)
+    sums_1M = (torch.cat([product_P * records + noise_P, energies_G]))[None]
+    centre = centres(torch.tensor([[0.0] * basis.dim + [float(records)]], dtype=torch.float64), 1.0, 0.0)
+    law = fit_law(centre, sums_1M, basis, 10, 1.0, noise_stddev)
+    return law.factor_YKL[0].norm(dim=1)
+
+
+def test_variances_come_back_from_under_noise() -> None:
+    edge = math.sqrt(2 * 64) * 30 / 1000
+    found_K = spiked([4.0, 2.0, 1.0], 30.0).square()
+    assert torch.allclose(found_K[:3], torch.tensor([4.0, 2.0, 1.0]).double(), atol=0.35 * edge)
+    assert float(found_K[3:].max()) < edge
+
+
+def test_noise_alone_gives_hardly_any_direction() -> None:
+    assert int((spiked([], 30.0) > 0).sum()) <= 1
+    assert torch.equal(spiked([], 0.0), torch.zeros(10).double())
+
+
+def test_without_noise_means_and_counts_are_the_records() -> None:
+    data = noisy_images(3, 80)
+    long = MomentsSettings(mean_length=2.0)
+    method = long.plan(Privacy(noise=NoiseKind.NONE), SIZE)
+    free = Budget(Ledger.in_memory(), Authorisation.not_private(DELTA))
+    learner = method.begin(context_of(data, SIZE, noise=make_noise(NoiseKind.NONE), budget=free))
+    learner.step(0)
+    found = learner._centres()
+    np.testing.assert_allclose(found.count_Y.numpy(), np.bincount(data.labels, minlength=CLASSES), rtol=0.02)
+    shown = Frequencies(SHAPE, 4).to_images(found.mean_YD).numpy()
+    for label in range(CLASSES):
+        expected = data.images[data.labels == label].mean(0) / 255
+        np.testing.assert_allclose(shown[label], expected, atol=0.03)
+
+
+def test_it_learns_drawn_shapes_without_noise() -> None:
+    size = PublicSize(1000, SHAPE, CLASSES)
+    method = MomentsSettings(low_frequencies=8).plan(Privacy(noise=NoiseKind.NONE), size)
+    free = Budget(Ledger.in_memory(), Authorisation.not_private(DELTA))
+    data = draw_shapes(1000, image_size=8)
+    learner = method.begin(context_of(data, size, noise=make_noise(NoiseKind.NONE), budget=free))
+    for step in range(2):
+        learner.step(step)
+    images, labels = sample_images(learner.generator(), method.latent, 600, seed=1)
+    test = draw_shapes(400, image_size=8, seed=9)
+    result = evaluate_utility(
+        images, labels, test.images, test.labels, num_classes=CLASSES, classifier="mlp", batch_size=32
+    )
+    assert result.last_accuracy > 0.6  # a quarter by chance
