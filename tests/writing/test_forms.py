@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from sample_readers import READERS, Read, read_arrow, read_npz, with_pyarrow
 
 from datalens.data import load
-from datalens.data.idx import read_idx
 from datalens.errors import ConfigError, MissingExtraError
 from datalens.writing import Contents, SampleFormat, arrow, write_samples
 
 CLASSES = ("ant", "bee", "none of these")
-Read = tuple[np.ndarray, np.ndarray]
 
 
 def images_and_labels(count: int, channels: int, seed: int = 0) -> Read:
@@ -43,67 +40,10 @@ def written(folder: Path, form: SampleFormat, images: np.ndarray, labels: np.nda
     return target
 
 
-def unpacked(png: bytes) -> np.ndarray:
-    pixels = np.asarray(Image.open(io.BytesIO(png)))
-    return pixels[np.newaxis] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
-
-
-def read_npz(target: Path) -> Read:
-    with np.load(target, allow_pickle=False) as archive:
-        return archive["x"], archive["y"]
-
-
-def read_folder(target: Path) -> Read:
-    """By the numbers in the files' names, in which they were drawn."""
-    files = sorted(target.rglob("*.png"), key=lambda file: int(file.stem))
-    assert [file.name for file in files] == [f"{number:06d}.png" for number in range(len(files))]
-    images = np.stack([unpacked(file.read_bytes()) for file in files])
-    return images, np.array([CLASSES.index(file.parent.name) for file in files])
-
-
-def read_idx_folder(target: Path) -> Read:
-    assert sorted(file.name for file in target.iterdir()) == [
-        "train-images-idx3-ubyte",
-        "train-labels-idx1-ubyte",
-    ]
-    images = read_idx(target / "train-images-idx3-ubyte")
-    return images[:, np.newaxis], read_idx(target / "train-labels-idx1-ubyte").astype(np.int64)
-
-
-def rows_of(table: Any) -> Read:
-    cells = table.column("image").to_pylist()
-    assert [cell["path"] for cell in cells] == [f"{number:06d}.png" for number in range(len(cells))]
-    return np.stack([unpacked(cell["bytes"]) for cell in cells]), np.array(table.column("label").to_pylist())
-
-
-def read_parquet(target: Path) -> Read:
-    return rows_of(with_pyarrow().parquet.read_table(target))
-
-
-def read_arrow(target: Path) -> Read:
-    pyarrow = with_pyarrow()
-    with (target / "data-00000-of-00001.arrow").open("rb") as file, pyarrow.ipc.open_stream(file) as stream:
-        return rows_of(stream.read_all())
-
-
-def with_pyarrow() -> Any:
-    pytest.importorskip("pyarrow.parquet", reason="pyarrow (extra parquet) is not installed")
-    return arrow.load_pyarrow(SampleFormat.PARQUET)
-
-
 def with_datasets() -> Any:
     datasets = pytest.importorskip("datasets", reason="datasets (extra huggingface) is not installed")
     datasets.disable_progress_bars()
     return datasets
-
-
-READERS: dict[SampleFormat, Callable[[Path], Read]] = {
-    SampleFormat.NPZ: read_npz,
-    SampleFormat.FOLDER: read_folder,
-    SampleFormat.PARQUET: read_parquet,
-    SampleFormat.IDX: read_idx_folder,
-    SampleFormat.DATASETS: read_arrow,
-}
 
 
 def test_every_form_has_a_reader_here() -> None:
@@ -121,9 +61,9 @@ def test_what_was_drawn_is_read_back(
     channels = 3 if colour and form is not SampleFormat.IDX else 1
     images, labels = images_and_labels(count, channels, seed)
     with tempfile.TemporaryDirectory() as place:
-        found = READERS[form](written(Path(place), form, images, labels, chunk))
+        found = READERS[form](written(Path(place), form, images, labels, chunk), CLASSES)
         np.savez(Path(place) / "whole.npz", x=images, y=labels)
-        as_npz = read_npz(Path(place) / "whole.npz")
+        as_npz = read_npz(Path(place) / "whole.npz", CLASSES)
     for one, other in zip(found, as_npz, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -234,7 +174,7 @@ def test_the_folder_of_datasets_is_what_datasets_would_save(tmp_path: Path) -> N
         assert mine.keys() <= other.keys()
         given_anew = {"_fingerprint"}
         assert all(mine[key] == other[key] for key in mine.keys() - given_anew)
-    for one, other in zip(read_arrow(ours), read_arrow(tmp_path / "theirs"), strict=True):
+    for one, other in zip(read_arrow(ours, CLASSES), read_arrow(tmp_path / "theirs", CLASSES), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
