@@ -25,8 +25,8 @@ def load_pyarrow(form: SampleFormat) -> Any:
         MissingExtraError: pyarrow is not installed.
     """
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow  # pyright: ignore[reportMissingImports]
+        import pyarrow.parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingExtraError(
             f"the format {form} needs pyarrow, which is not installed; "

@@ -50,7 +50,7 @@ def idx_writer(path: Path, contents: Contents) -> Iterator[AddImages]:
         labels_file.write(_header(contents.num_images))
 
         def add(images: np.ndarray, labels: np.ndarray) -> None:
-            images_file.write(np.ascontiguousarray(images, np.uint8))
+            images_file.write(images.astype(np.uint8, copy=False).tobytes())
             labels_file.write(np.asarray(labels).astype(np.uint8).tobytes())
 
         yield add

@@ -22,7 +22,7 @@ def npz_writer(path: Path, contents: Contents) -> Iterator[AddImages]:
             _write_header(member, "|u1", (contents.num_images, *contents.image_shape))
 
             def add(images: np.ndarray, labels: np.ndarray) -> None:
-                member.write(np.ascontiguousarray(images, np.uint8))
+                member.write(images.astype(np.uint8, copy=False).tobytes())
                 labels_so_far.append(np.asarray(labels, "<i8"))
 
             yield add
