@@ -29,7 +29,6 @@ import torch
 from measuring import explained, machine, peak_resident_mib, seconds_of, spread
 
 from datalens import recipes
-from datalens.cli.targets import write_folder, write_npz
 from datalens.data import load
 from datalens.evaluation import evaluate_utility, feature_statistics, frechet_distance, kernel_distance
 from datalens.evaluation.copies import nearest
@@ -39,6 +38,7 @@ from datalens.student import sampling
 from datalens.student.sampling import sample_images
 from datalens.student.update import Student
 from datalens.training.assembly import draw_run
+from datalens.writing import Contents, SampleFormat, write_samples
 
 AT_ONCE = ", 500 at once"
 CPU = torch.device("cpu")
@@ -91,6 +91,11 @@ def stages(given: argparse.Namespace, folder: Path) -> dict[str, tuple[Callable[
         finally:
             sampling.PIECE = usual
 
+    def write(form: SampleFormat) -> object:
+        target = folder / f"{next(count)}{form.suffix}"
+        write_samples(target, form, Contents.of(images, train.classes), [(images, labels)])
+        return target
+
     def judge(batch: int) -> object:
         return list(batches_of(net, images, CPU, batch))
 
@@ -106,11 +111,8 @@ def stages(given: argparse.Namespace, folder: Path) -> dict[str, tuple[Callable[
         "draw, 500 at once": (lambda: draw(500), given.samples),
         "judge": (lambda: judge(EVALUATION_BATCH), given.samples),
         "judge, 500 at once": (lambda: judge(500), given.samples),
-        "write npz": (lambda: write_npz(folder / f"{next(count)}.npz", images, labels), given.samples),
-        "write folder": (
-            lambda: write_folder(folder / f"{next(count)}", images, labels, train.classes),
-            given.samples,
-        ),
+        "write npz": (lambda: write(SampleFormat.NPZ), given.samples),
+        "write folder": (lambda: write(SampleFormat.FOLDER), given.samples),
         "utility, one epoch": (utility, given.samples + num_test),
         "fid": (
             lambda: frechet_distance(feature_statistics(real), feature_statistics(fake)),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import sys
 
 import numpy as np
 import pytest
+from sample_readers import READERS
 
 from datalens.cli.sample import class_numbers, cycled
 from datalens.data import load
 from datalens.errors import ConfigError
+from datalens.training.trained import Trained
+from datalens.writing import SampleFormat
 
 
 def read(path) -> tuple[np.ndarray, np.ndarray]:
@@ -64,6 +69,64 @@ def test_only_the_classes_that_were_asked_for_get_a_folder(call, trained, tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    ("form", "out"), [("parquet", "s.parquet"), ("idx", "s"), ("datasets", "s"), ("folder", "s")]
+)
+def test_every_form_holds_the_images_of_the_npz(call, trained, tmp_path, form, out) -> None:
+    if form in ("parquet", "datasets"):
+        pytest.importorskip("pyarrow", reason="pyarrow (extra parquet) is not installed")
+    facts = tmp_path / "facts.json"
+    for name, words in (("s.npz", ()), (out, ("--format", form, "--json", facts))):
+        assert call("sample", trained, "-n", 1100, "--out", tmp_path / name, "--seed", 4, *words).status == 0
+    told = json.loads(facts.read_text())
+    images, labels = read(tmp_path / "s.npz")
+    classes = tuple(told["per_class"])
+    assert (told["format"], [*told["per_class"].values()]) == (form, np.bincount(labels).tolist())
+    found_images, found_labels = READERS[SampleFormat(form)](tmp_path / out, classes)
+    assert (found_images == images).all()
+    assert (found_labels == labels).all()
+
+
+@pytest.mark.parametrize(
+    ("form", "out", "extra"), [("parquet", "s.parquet", "parquet"), ("datasets", "s", "huggingface")]
+)
+def test_a_missing_extra_is_named(call, trained, tmp_path, monkeypatch, form, out, extra) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    answer = call("sample", trained, "-n", 3, "--out", tmp_path / out, "--format", form)
+    assert f"pip install 'datalens-dp[{extra}]'" in answer.complaint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_colour_is_not_written_as_idx(call, tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "c.npz", x=rng.integers(0, 256, (40, 3, 8, 8), dtype=np.uint8), y=np.arange(40) % 2)
+    how = ("--classes", 2, "--num-records", 40, "--num-teachers", 10, "--num-steps", 1, "--noise", "none")
+    made = call("train", tmp_path / "c.npz", "--out", tmp_path / "run", *how, "--batch-size", 4, "--top-k", 5)
+    assert made.status == 0, made.err
+    answer = call("sample", tmp_path / "run", "-n", 3, "--out", tmp_path / "s", "--format", "idx")
+    assert "idx holds grey images only, and these have 3 channels" in answer.complaint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.npz", "run"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("out", ["s.npz", "s"])
+def test_a_signal_half_way_leaves_nothing(call, trained, tmp_path, monkeypatch, number, out) -> None:
+    drawing = Trained.iter_samples
+
+    def interrupted(self, *words, **options):
+        yield next(drawing(self, *words, **options))
+        assert len(list(tmp_path.iterdir())) == 1, "the temporary one"
+        signal.raise_signal(number)
+        yield from ()
+
+    monkeypatch.setattr(Trained, "iter_samples", interrupted)
+    before = signal.getsignal(signal.SIGTERM)
+    answer = call("sample", trained, "-n", 900, "--out", tmp_path / out)
+    assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_release_alone_is_enough(call, trained, tmp_path) -> None:
     shutil.copytree(trained / "release", tmp_path / "run" / "release")
     assert call("sample", tmp_path / "run", "-n", 2, "--out", tmp_path / "s.npz").status == 0
@@ -87,6 +150,12 @@ def test_json_alone_on_standard_output(call, trained, tmp_path) -> None:
         (["--num-samples", 3, "--out", ""], "--out: is empty"),
         (["--num-samples", 3, "--out", "s.png"], "give FILE.npz or a folder"),
         (["--num-samples", 3, "--out", "no/such/s.npz"], "make it first"),
+        (["--num-samples", 3, "--out", "s", "--format", "npz"], "end its name in .npz"),
+        (["--num-samples", 3, "--out", "s.npz", "--format", "idx"], "take .npz off its name"),
+        (
+            ["--num-samples", 3, "--out", "s", "--format", "tfrecord"],
+            "known: npz, folder, parquet, idx, datasets",
+        ),
         (["--num-samples", 3, "--out", "s.npz", "--labels", "circle"], "the classes are disc, square"),
         (["--num-samples", 3, "--out", "s.npz", "--labels", "4"], "'4' is not a class"),
         (["--num-samples", 3, "--out", "s.npz", "--labels", "-1"], "'-1' is not a class"),

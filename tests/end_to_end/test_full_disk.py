@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,15 @@ def test_other_commands_that_write_leave_nothing_broken_either(tmp_path: Path) -
     calls: list[Call] = [
         (300, ["sample", run, "-n", 50, "--out", tmp_path / "s.npz"]),
         (50, ["sample", run, "-n", 50, "--out", tmp_path / "pictures"]),
+        (50, ["sample", run, "-n", 50, "--out", tmp_path / "like-mnist", "--format", "idx"]),
+        *(
+            [
+                (300, ["sample", run, "-n", 50, "--out", tmp_path / name, "--format", form])
+                for name, form in (("s.parquet", "parquet"), ("rows", "datasets"))
+            ]
+            if find_spec("pyarrow")
+            else []
+        ),
         (100, ["sample", run, "-n", 1, "--out", tmp_path / "t.npz", "--json", tmp_path / "t.json"]),
         (100, ["evaluate", run, "--data", tmp_path / "test.npz", *fast]),
         (100, ["verify", run, "--json", tmp_path / "v.json"]),

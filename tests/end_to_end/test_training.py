@@ -52,6 +52,8 @@ def test_shapes_are_learned_under_privacy(tmp_path: Path) -> None:
     again = DataLens.load(out)
     assert again.epsilon(1e-5) == model.epsilon(1e-5)
     assert (again.sample(20, seed=1)[0] == model.sample(20, seed=1)[0]).all()
+    chunks = [chunk for chunk, _ in again.iter_samples(20, [1] * 20, seed=1, chunk=8)]
+    assert (np.concatenate(chunks) == model.sample(20, [1] * 20, seed=1)[0]).all()
 
 
 SKEWED = {

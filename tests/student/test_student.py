@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -9,7 +10,7 @@ from datalens.errors import CheckpointError, ConfigError
 from datalens.models.finish import Finish, Outside, affine_warp, change_tone
 from datalens.randomness import Streams
 from datalens.student.latent import LatentLaw, LatentSpace
-from datalens.student.sampling import sample_images
+from datalens.student.sampling import iter_images, sample_images
 from datalens.student.update import Student, StudentPlan, replay
 
 STREAMS = Streams.from_insecure_seed(3, "public")
@@ -184,3 +185,40 @@ def test_asked_labels_are_drawn_and_wrong_ones_refused() -> None:
     for count in (0, -1, True, 2.5):
         with pytest.raises(ConfigError, match="num_samples"):
             sample_images(generator, plan.latent, count)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="chunk"):
+        iter_images(generator, plan.latent, 3, chunk=0)
+    with pytest.raises(ConfigError, match="num_samples"):  # at the call, not at the first image
+        iter_images(generator, plan.latent, 0)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("chunk", [1, 7, 100, 130, 500, 501, 2000])
+def test_chunks_change_no_byte(chunk: int, asked: bool) -> None:
+    plan = make_plan()
+    generator = replay(plan, STREAMS, directions()).finished_generator()
+    count = 30 if chunk == 1 else 1103
+    labels = np.arange(count) % 3 if asked else None
+    whole = sample_images(generator, plan.latent, count, labels=labels, seed=5)
+    chunks = list(iter_images(generator, plan.latent, count, labels=labels, seed=5, chunk=chunk))
+    sizes = [len(images) for images, _ in chunks]
+    assert sizes == [chunk] * (count // chunk) + [count % chunk] * (count % chunk > 0)
+    for joined, expected in zip(map(np.concatenate, zip(*chunks, strict=True)), whole, strict=True):
+        assert joined.dtype == expected.dtype
+        assert (joined == expected).all()
+    if asked:
+        assert (whole[1] == labels).all()
+
+
+def test_images_are_those_of_one_pass_a_batch_through_the_generator() -> None:
+    """The obvious loop: whole batches of latents and labels by number, a hundred images at once."""
+    plan = make_plan()
+    generator = replay(plan, STREAMS, directions()).finished_generator()
+    streams, images = Streams.from_insecure_seed(5, "samples"), []
+    for batch, size in enumerate((500, 230)):
+        latents = plan.latent.latents(500, streams.torch("latents", batch))[:size]
+        labels = plan.latent.labels(500, streams.torch("labels", batch))[:size]
+        for start in range(0, size, 100):
+            with torch.no_grad():
+                unit = generator(latents[start : start + 100], labels[start : start + 100])
+            images.append((unit * 255).round().to(torch.uint8).numpy())
+    assert (sample_images(generator, plan.latent, 730, seed=5)[0] == np.concatenate(images)).all()

@@ -90,8 +90,8 @@ def read(
     Raises:
         DataError: unreadable, an undeclared range, unknown classes, too few, or of another shape.
     """
-    from datalens.cli.targets import folder_names
     from datalens.data import load
+    from datalens.writing.names import folder_names
 
     folder = Path(path)
     kind = "named" if is_named(path) else "folder" if folder.is_dir() else "npz"

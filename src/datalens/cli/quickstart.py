@@ -54,10 +54,11 @@ def quickstart(source: str, **options: Any) -> None:
         train_data = load(source, split="train", root=options["data_root"])
         test_data = load(source, split="test", root=options["data_root"])
     from datalens.cli.fitness import unfit_line
-    from datalens.cli.targets import marked, write_npz
+    from datalens.cli.targets import marked
     from datalens.evaluation.utility import evaluate_utility
     from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
+    from datalens.writing import Contents, SampleFormat, write_samples
 
     output.say(
         f"training {config.recipe} at epsilon {config.privacy.epsilon:g}, delta {config.privacy.delta:g}: "
@@ -71,7 +72,8 @@ def quickstart(source: str, **options: Any) -> None:
     samples = marked(release / "samples.npz", publishable=model.is_publishable)
     with _timed(seconds, "sampling"):
         images, labels = model.sample(options["num_samples"])
-        write_npz(samples, images, labels)
+        contents = Contents.of(images, model.classes)
+        write_samples(samples, SampleFormat.NPZ, contents, [(images, labels)])
     with _timed(seconds, "evaluation"):
         result = evaluate_utility(
             images, labels, test_data.images, test_data.labels, num_classes=test_data.num_classes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,8 +13,13 @@ import numpy as np
 
 from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import STDOUT, Output
-from datalens.cli.params import Once, Text, Whole
+from datalens.cli.params import Kind, Once, Text, Whole
+from datalens.cli.stopping import termination_interrupts
+from datalens.cli.targets import check_target, format_of, marked
 from datalens.errors import ConfigError, RunError
+from datalens.writing import Contents, SampleFormat, write_samples
+from datalens.writing.names import folder_names
+from datalens.writing.whole import check_format, room_needed
 
 
 @click.command(cls=Once, short_help="Draw synthetic images from a run.")
@@ -23,8 +29,15 @@ from datalens.errors import ConfigError, RunError
     "--out",
     type=Text(),
     required=True,
-    metavar="FILE.npz|FOLDER",
-    help="An .npz with x (uint8, N x C x H x W) and y, or a folder with a sub-folder a class.",
+    metavar="FILE.npz|FILE.parquet|FOLDER",
+    help="The ending says what it is; a folder has a sub-folder a class, unless --format says otherwise.",
+)
+@click.option(
+    "--format",
+    "asked_format",
+    type=Kind(SampleFormat),
+    show_default="told by --out",
+    help="What to write; see above.",
 )
 @click.option(
     "--labels",
@@ -41,6 +54,7 @@ def sample(
     run: str,
     num_samples: int,
     out: str,
+    asked_format: SampleFormat | None,
     labels: str | None,
     seed: int | None,
     overwrite: bool,
@@ -49,6 +63,11 @@ def sample(
 ) -> None:
     """Draw images from the generator in RUN. They cost no epsilon, however many.
 
+    They are written as they are drawn, so that memory does not limit how many. The forms: npz has x (uint8,
+    N x C x H x W) and y; folder PNGs in a sub-folder a class; parquet PNGs in one file, with the class names
+    (extra parquet); idx a folder with the two files of MNIST's training set, grey only; datasets a folder that
+    Hugging Face's datasets.load_from_disk opens (extra huggingface).
+
     In --labels a class name wins over a number; where all names are numbers, names alone count. One label
     asks for that class only; 0,1,2 gives 0 1 2 0 1 2 and so on. What comes from a run that is not fit for
     publication has -NOT-FOR-PUBLICATION added to the name that --out gives.
@@ -56,48 +75,49 @@ def sample(
     \b
     datalens sample runs/mnist --num-samples 10000 --out samples.npz
     datalens sample runs/mnist --num-samples 30 --labels 7,8,9 --out digits/ --seed 1
+    datalens sample runs/mnist --num-samples 100000 --out samples.parquet
+    datalens sample runs/mnist --num-samples 60000 --out like-mnist/ --format idx
     """
     from datalens.cli.fitness import run_summary, unfit_line
-    from datalens.cli.targets import check_target, is_npz, marked, write_folder, write_npz
 
     output = Output(json_target, quiet=quiet)
+    form = format_of(Path(out), asked_format)
     from datalens.baselines.model import load_run
 
     model = load_run(run)
     target = marked(Path(out), publishable=model.is_publishable)
     if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
         raise ConfigError(f"--json {json_target}: is the file of --out too; give it another name")
-    num_bytes = num_samples * int(np.prod(model.facts.image_shape))
-    check_target(target, overwrite=overwrite, num_bytes=num_bytes)
+    contents = Contents(num_samples, model.facts.image_shape, tuple(model.classes))
+    check_format(form, contents)
+    check_target(target, form, overwrite=overwrite, num_bytes=room_needed(form, contents))
     _refuse_inside(target, Path(run))
     asked = None if labels is None else cycled(class_numbers(labels, model.classes), num_samples)
     warn_unfinished(model, run, output)
-    images, numbers = model.sample(num_samples, asked, seed=seed)
-    names: Sequence[str] = model.classes
-    if is_npz(target):
-        write_npz(target, images, numbers)
-    else:
-        drawn = None if asked is None else sorted({int(number) for number in asked})
-        names = write_folder(target, images, numbers, model.classes, drawn)
-        if tuple(names) != tuple(model.classes):
-            output.warn(
-                f"a class name cannot name a folder, so the sub-folders are numbered 0 to {len(names) - 1}"
-            )
+    if form is SampleFormat.FOLDER and folder_names(model.classes) != contents.classes:
+        last_number = len(model.classes) - 1
+        output.warn(f"a class name cannot name a folder, so the sub-folders are numbered 0 to {last_number}")
+    if asked is not None:
+        contents = replace(contents, asked=tuple(sorted({int(number) for number in asked})))
+    per_class = np.zeros(len(model.classes), np.int64)
+    drawn = counted(model.iter_samples(num_samples, asked, seed=seed), per_class)
+    with termination_interrupts():
+        write_samples(target, form, contents, drawn, overwrite=overwrite)
     unfit = unfit_line(model.config)
     last = None if unfit is None else f"{unfit}; it is in {shlex.quote(str(target))}"
-    per_class = np.bincount(numbers, minlength=len(names)).tolist()
     output.finish(
         {
             "run": run,
             "out": str(target),
+            "format": form,
             "num_samples": num_samples,
             "seed": seed,
-            "per_class": dict(zip(model.classes, per_class, strict=True)),
+            "per_class": dict(zip(model.classes, per_class.tolist(), strict=True)),
             "privacy": run_summary(model),
             "note": last,
         }
     )
-    drawn_from = np.unique(numbers).size
+    drawn_from = int(np.count_nonzero(per_class))
     output.say(
         f"{num_samples} images of {drawn_from} class{'es' * (drawn_from != 1)} in {shlex.quote(str(target))}"
     )
@@ -132,6 +152,15 @@ def class_numbers(text: str, classes: Sequence[str]) -> list[int]:
 def cycled(numbers: Sequence[int], count: int) -> np.ndarray:
     """The numbers over and over, ``count`` of them."""
     return np.resize(np.asarray(numbers, np.int64), count)
+
+
+def counted(
+    chunks: Iterable[tuple[np.ndarray, np.ndarray]], per_class: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The chunks as they are, while ``per_class`` int64 [Y] counts their labels."""
+    for images, labels in chunks:
+        per_class += np.bincount(labels, minlength=len(per_class))
+        yield images, labels
 
 
 def warn_unfinished(model: object, run: str, output: Output) -> None:

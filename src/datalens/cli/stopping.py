@@ -60,6 +60,23 @@ class StopRequest:
             click.echo("stopping after this step; once more to stop at once", err=True)
 
 
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """A termination request interrupts as Ctrl-C does, so that what is half done can be cleared away."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def how_to_resume(source: str, run: Path, data_words: Sequence[str], command: str = "train") -> str:
     """The command that goes on with a run of ``datalens train`` or of another command.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -41,29 +41,77 @@ def sample_images(
     Raises:
         ConfigError: a count below 1, or labels that are not class numbers.
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ConfigError(
-            f"num_samples = {count!r}: must be a whole number from 1; ask for at least one image"
-        )
+    [whole] = iter_images(generator, latent, count, labels=labels, seed=seed, chunk=count)
+    return whole
+
+
+def iter_images(
+    generator: FinishedGenerator,
+    latent: LatentSpace,
+    count: int,
+    *,
+    labels: Sequence[int] | np.ndarray | None = None,
+    seed: int | None = None,
+    chunk: int = BATCH,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The same images as :func:`sample_images`, ``chunk`` at a time (the last time the rest).
+
+    Guarantee:
+        What goes through the generator at once does not depend on ``chunk``, so neither does any byte. No more
+        than one chunk and one piece of it are held.
+
+    Raises:
+        ConfigError: at the call and not later: a count or chunk below 1, or labels that are not class numbers.
+    """
+    _check_whole("num_samples", count, "ask for at least one image")
+    _check_whole("chunk", chunk, "take at least one image at a time")
+    asked = None if labels is None else _checked(labels, count, latent.num_classes)
     streams = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "samples")
-    asked = torch.from_numpy(_checked(labels, count, latent.num_classes)) if labels is not None else None
+    return _regrouped(_pieces(generator, latent, count, asked, streams), count, chunk)
+
+
+def _pieces(
+    generator: FinishedGenerator, latent: LatentSpace, count: int, asked: np.ndarray | None, streams: Streams
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Images and labels as they leave the generator, ``PIECE`` at most at once."""
     device = next(generator.parameters()).device
-    images = np.empty((count, *generator.inner.image_shape), np.uint8)
-    drawn_labels = np.empty(count, np.int64)
-    with torch.no_grad():
-        for batch, start in enumerate(range(0, count, BATCH)):
-            size = min(BATCH, count - start)  # whole batches are drawn, so a longer sample begins alike
-            latents_BZ = latent.latents(BATCH, streams.torch("latents", batch))[:size]
-            labels_B = latent.labels(BATCH, streams.torch("labels", batch))[:size]
-            if asked is not None:
-                labels_B = asked[start : start + size]
-            drawn_labels[start : start + size] = labels_B.numpy()
-            place = start
-            for z, y in zip(latents_BZ.split(PIECE), labels_B.split(PIECE), strict=True):
+    for batch, start in enumerate(range(0, count, BATCH)):
+        size = min(BATCH, count - start)  # whole batches are drawn, so a longer sample begins alike
+        latents_BZ = latent.latents(BATCH, streams.torch("latents", batch))[:size]
+        labels_B = latent.labels(BATCH, streams.torch("labels", batch))[:size]
+        if asked is not None:
+            labels_B = torch.from_numpy(asked[start : start + size])
+        for z, y in zip(latents_BZ.split(PIECE), labels_B.split(PIECE), strict=True):
+            with torch.no_grad():
                 unit_BCHW = generator(z.to(device), y.to(device))
-                images[place : place + len(y)] = _bytes(unit_BCHW).cpu().numpy()
-                place += len(y)
-    return images, drawn_labels
+            yield _bytes(unit_BCHW).cpu().numpy(), y.numpy()
+
+
+def _regrouped(
+    pieces: Iterator[tuple[np.ndarray, np.ndarray]], count: int, chunk: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The pieces in chunks of another size; every chunk is an array of its own."""
+    images, labels = next(pieces)
+    left = count
+    while left:
+        size = min(chunk, left)
+        chunk_images, chunk_labels = np.empty((size, *images.shape[1:]), np.uint8), np.empty(size, np.int64)
+        filled = 0
+        while filled < size:
+            if not len(labels):
+                images, labels = next(pieces)
+            taken = min(size - filled, len(labels))
+            chunk_images[filled : filled + taken] = images[:taken]
+            chunk_labels[filled : filled + taken] = labels[:taken]
+            images, labels = images[taken:], labels[taken:]
+            filled += taken
+        left -= size
+        yield chunk_images, chunk_labels
+
+
+def _check_whole(name: str, value: object, remedy: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ConfigError(f"{name} = {value!r}: must be a whole number from 1; {remedy}")
 
 
 def _bytes(unit_BCHW: torch.Tensor) -> torch.Tensor:

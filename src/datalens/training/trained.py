@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import authorisations
 from datalens.privacy.guarantee import counted, guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
-from datalens.student.sampling import sample_images
+from datalens.student.sampling import BATCH, iter_images, sample_images
 from datalens.training.facts import GeneratorFacts, RunFacts
 from datalens.training.sections import RunSettings
 
@@ -123,6 +123,32 @@ class Trained(Certified[Settings, Drawing]):
             RunError: nothing was trained or loaded.
         """
         return sample_images(self.generator, self.facts.latent, num_samples, labels=labels, seed=seed)
+
+    def iter_samples(
+        self,
+        num_samples: int,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | None = None,
+        chunk: int = BATCH,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Draw images as :meth:`sample` does, a chunk at a time, so that not all are held in memory.
+
+        Args:
+            num_samples: 1 or more.
+            labels: class numbers, one for each image; left out, uniform on the classes.
+            seed: for the same images again: those of :meth:`sample`, whatever the chunk.
+            chunk: images at a time; the last chunk holds the rest.
+
+        Returns:
+            Pairs of uint8 [chunk, C, H, W] and int64 [chunk]; see :func:`datalens.writing.write_samples` for files.
+
+        Raises:
+            ConfigError: a number or label out of range; raised at the call, before anything is drawn.
+            RunError: nothing was trained or loaded.
+        """
+        latent = self.facts.latent
+        return iter_images(self.generator, latent, num_samples, labels=labels, seed=seed, chunk=chunk)
 
     @property
     def generator(self) -> FinishedGenerator:
