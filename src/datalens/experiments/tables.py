@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from datalens.experiments import paper, printed
+from datalens.experiments.beyond import table_beyond
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
@@ -284,6 +285,7 @@ TABLES = {
     "images": table_images,
     "networks": table_networks,
     "trials": table_trials,
+    "beyond": table_beyond,
     "limits": table_limits,
     "reasons": table_reasons,
 }
