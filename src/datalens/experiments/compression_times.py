@@ -14,6 +14,7 @@ from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compressions import COMPRESSIONS, TOPAGG, Compression, cells_of_equal_steps
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
+from datalens.experiments.table import NO_FILES, NOT_RUN
 from datalens.experiments.turns import seconds_in_turns
 from datalens.experiments.workplace import Workplace
 from datalens.reports.grid import Grid
@@ -59,18 +60,17 @@ def draw_table_6(store: ResultsStore, place: Workplace, out: Path) -> Grid:
     for name in paper.TABLE_6:
         try:
             steps = _steps(name, store, place)
+            absent = False
         except DataError:
-            steps = {}
+            steps, absent = {}, True
         for one in COMPRESSIONS:
             printed = one.paper_value(paper.TABLE_6, name)
-            if printed is None and DATA_SETS[name].quick is None:
-                continue
             rows.append(
                 (
                     DATA_SETS[name].title,
                     one.title,
                     *_shown_steps(steps, one),
-                    *_shown_training(name, one, store),
+                    *_shown_training(name, one, store, absent=absent),
                     *_shown_printed(name, printed),
                 )
             )
@@ -78,36 +78,34 @@ def draw_table_6(store: ResultsStore, place: Workplace, out: Path) -> Grid:
 
 
 def _steps(name: str, store: ResultsStore, place: Workplace) -> dict[str, list[float]]:
-    """Seconds of steps by mechanism, from the store or measured now; empty where there is no recipe.
+    """Seconds of steps by mechanism, from the store or measured now.
 
     Raises:
-        DataError: the data set's files are not here.
+        DataError: they were not measured, and the data set's files are not here.
     """
-    if DATA_SETS[name].quick is None:
-        return {}
     study = Study("table6", (("data_set", name), ("steps", STEPS)))
+    if store.score(study, "result") is None:
+        place.data_of(name)
     found = studied(study, store, lambda: measure_steps(place.data_of(name)[0], cells_of_equal_steps(name)))
     return found["seconds"]
 
 
 def _shown_steps(steps: dict[str, list[float]], one: Compression) -> tuple[str, str]:
     if not steps:
-        return "no files", ""
+        return NO_FILES, ""
     times, reference = steps[str(one.mechanism)], steps[str(TOPAGG.mechanism)]
     ratio = median(took / other for took, other in zip(times, reference, strict=True))
     return f"{median(times):.2f} ({min(times):.2f} to {max(times):.2f})", f"{ratio:.2f}"
 
 
-def _shown_training(name: str, one: Compression, store: ResultsStore) -> tuple[str, str]:
+def _shown_training(name: str, one: Compression, store: ResultsStore, *, absent: bool) -> tuple[str, str]:
     """Seconds of the whole training, and over those of TopAgg's."""
-    if DATA_SETS[name].quick is None:
-        return "no files", ""
     cells = cells_of_equal_steps(name)
     if store.refusal(cells[one]) is not None:
         return "refused", ""
     took, reference = (_seconds(store, cells[which]) for which in (one, TOPAGG))
     if took is None:
-        return "not run", ""
+        return NO_FILES if absent else NOT_RUN, ""
     return f"{took:.0f}", "" if reference is None else f"{took / reference:.2f}"
 
 
