@@ -74,10 +74,11 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     if options["only_list"]:
         listed = [*((t.name, t.title) for t in tables), *((name, FIGURES[name][0]) for name in figures)]
         output.table(("name", "title"), listed)
-        for item in here:
-            output.say(f"to run: {item.cell.title}: {', '.join(item.scores)}")
+        for item in work:
+            state = "to run" if item in here else "no files"
+            output.say(f"{state}: {item.cell.title}: {', '.join(item.scores)}")
         for name in sorted(absent):
-            output.say(f"no files: {name}: {remedy(name, options['data_root'])}")
+            output.say(f"for {name}: {remedy(name, options['data_root'])}")
         output.finish(
             {
                 "names": [name for name, _ in listed],

@@ -27,7 +27,7 @@ TABLE_12 = {
     "celeba-gender": {1.0: (1.18, 297.73), 10.0: (1.42, 320.84)},
 }
 """Inception Score and FID by data set and epsilon; table 3 is the Inception Score alone. What is called CelebA there
-is CelebA-Gender (Section 5.2)."""
+is CelebA-Gender, as the text beside Table 3 says."""
 
 TABLE_12_REAL = {"mnist": (9.86, 1.04), "fashion-mnist": (9.01, 1.54), "celeba-gender": (1.88, 2.38)}
 """Inception Score and FID of the real images."""
