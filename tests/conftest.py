@@ -40,3 +40,9 @@ def fashion_mnist_root() -> Path:
 def cifar10_root() -> Path:
     """A data root that holds CIFAR-10."""
     return _root_with("cifar10")
+
+
+@pytest.fixture(scope="session")
+def emoji_root() -> Path:
+    """A data root that holds the emoji."""
+    return _root_with("emoji")

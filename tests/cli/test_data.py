@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_colour import write_celeba, write_emoji, write_places
 from tiny_set import TINY, write_tiny
 
 from datalens.data import catalog
@@ -96,6 +97,33 @@ def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
     (tmp_path / "g.npz").write_bytes(b"PK")
     assert "g.npz" in call("data", "check", tmp_path / "g.npz").complaint
+
+
+def test_sets_of_very_many_files(call, tmp_path) -> None:
+    absent = json.loads(call("data", "list", "--data-root", tmp_path, "--json", "-").out)["sources"]
+    states = {row["name"]: row["state"] for row in absent}
+    assert states["celeba-hair"] == states["places365"] == "to be got by hand"
+    assert states["emoji"] == "to be fetched"
+    for name, maker in (("celeba-gender", "CelebA project"), ("places365", "Places project")):
+        for verb in ("fetch", "check"):
+            complaint = call("data", verb, name, "--data-root", tmp_path).complaint
+            assert f"from the {maker}" in complaint.replace("Places project of", "Places project")
+            assert "and put them into" in complaint
+    write_emoji(write_places(write_celeba(tmp_path, 16)))
+    for name, shown in (
+        ("celeba-gender", "train: 8 images of 3x64x64, 2 classes"),
+        ("celeba-hair", "test: 3 images of 3x64x64, 3 classes"),
+        ("places365", "test: 37 images of 3x64x64, 3 classes"),
+        ("emoji", "images of 3x64x64, 9 classes"),
+    ):
+        answer = call("data", "check", name, "--data-root", tmp_path)
+        assert answer.status == 0 and shown in answer.out, answer
+        assert "already there" in call("data", "fetch", name, "--data-root", tmp_path).out
+    (tmp_path / "celeba" / "img_align_celeba" / "000002.jpg").unlink()
+    assert (
+        "pictures (train) (damaged)"
+        in call("data", "check", "celeba-hair", "--data-root", tmp_path).complaint
+    )
 
 
 @pytest.mark.parametrize("source", ["", "nowhere", "x.npz"])

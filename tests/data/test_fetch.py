@@ -275,6 +275,7 @@ def test_names(tmp_path: Path, mnist_root: Path) -> None:
     assert fetch_named("mnist", mnist_root).way == "already there"
     assert fetch_named("shapes", tmp_path).way == "already there"
     with pytest.raises(
-        DataError, match="imagenet: can't be fetched; the names are mnist, fashion-mnist, cifar10, shapes"
+        DataError,
+        match="imagenet: can't be fetched; the names are mnist, fashion-mnist, cifar10, celeba-gender",
     ):
         fetch_named("imagenet", tmp_path)

@@ -56,9 +56,9 @@ def test_at_the_papers_settings_even_unanimous_teachers_gain_nothing(name):
     assert curve(result, FAVOURABLE).y[-1] > 0.7
 
 
-def test_data_without_files_say_so_and_still_show_the_most_favourable_case():
+def test_without_votes_it_says_so_and_still_shows_the_most_favourable_case():
     result = figure2(replace(PAPER["celeba-hair"], dim=1000))
-    assert result.note == "no files"
+    assert result.note == "no votes given"
     assert result.not_publishable == ()
     assert [c.label for c in result.curves][-1] == FAVOURABLE
 

@@ -47,27 +47,37 @@ def test_figure_2_has_the_papers_settings_and_the_votes_of_a_run(
 ) -> None:
     grid = figures.draw_figure_2(store, Drawn(tmp_path / "scratch"), tmp_path)
     by_name = {row[0]: row for row in grid.rows}
+    assert list(by_name) == [*figures.PAPER, *(f"{name}, compact teachers" for name in figures.PAPER)]
     votes, unanimous = (grid.header.index(f"data-dependent, {what}") for what in ("from votes", "unanimous"))
-    assert by_name["celeba-hair"][votes] == "no files"
+    assert by_name["celeba-hair"][votes] == "no votes given"
     rdp = float(by_name["celeba-hair"][grid.header.index("rdp")])
     assert float(by_name["celeba-hair"][unanimous]) == pytest.approx(rdp, rel=1e-3), (
         "never better, on one grid of orders"
     )
-    assert float(by_name["mnist, compact teachers"][votes]) > 0
+    for name in figures.PAPER:
+        assert float(by_name[f"{name}, compact teachers"][votes]) > 0
     assert by_name["mnist, compact teachers"][1] == "2"
     assert (tmp_path / "figure2-mnist.png").exists() and (tmp_path / "figure2-mnist.svg").exists()
-    again = figures.draw_figure_2(ResultsStore(store.path, read_only=True), Drawn(tmp_path), tmp_path)
+    again = figures.draw_figure_2(ResultsStore(store.path, read_only=True), Empty(tmp_path), tmp_path)
     assert again == grid, "drawn from the store alone"
+
+
+def test_figure_2_says_no_files_where_votes_cannot_be_had(tmp_path: Path, store: ResultsStore) -> None:
+    grid = figures.draw_figure_2(store, Empty(tmp_path), tmp_path)
+    votes = grid.header.index("data-dependent, from votes")
+    shown = {row[0]: row[votes] for row in grid.rows}
+    for name in figures.PAPER:
+        assert shown[name] == "no votes given" and shown[f"{name}, compact teachers"] == "no files"
 
 
 def test_figure_4_shows_what_is_there(tmp_path: Path, store: ResultsStore, tiny: None) -> None:
     place = Drawn(tmp_path / "scratch", None, tmp_path / "grids")
-    assert [row[1] for row in figures.draw_figure_4(store, place, tmp_path).rows[:2]] == ["no grid"] * 2
+    assert {row[1] for row in figures.draw_figure_4(store, place, tmp_path).rows} == {"no grid"}
     assert not list(tmp_path.glob("figure4-*")), "real images alone are no Figure 4"
     measure(TINY, ["logistic-40"], store, place)
     grid = figures.draw_figure_4(store, place, tmp_path)
-    assert grid.rows[0] == ("MNIST", "drawn", "drawn") and grid.rows[-1][1] == "no files"
-    assert (tmp_path / "figure4-mnist.svg").exists()
+    assert grid.rows[0] == ("MNIST", "drawn", "drawn") and grid.rows[-1] == ("Places365", "drawn", "drawn")
+    assert (tmp_path / "figure4-mnist.svg").exists() and (tmp_path / "figure4-celeba-hair.png").exists()
     none = figures.draw_figure_4(store, Empty(tmp_path), tmp_path)
     assert {cell for row in none.rows for cell in row[1:]} == {"no files"}
 

@@ -91,8 +91,13 @@ def test_a_mistake_gets_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_list_says_what_is_left(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("absent", "state"), [(frozenset(), "to run"), (frozenset({"mnist"}), "no files")])
+def test_the_list_says_what_is_left_and_what_has_no_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent, state: str
+) -> None:
+    monkeypatch.setattr(Workplace, "absent", lambda *_: absent)
     words = ["reproduce", "table2", "--list", "--data-set", "mnist", "--store", str(tmp_path / "r.jsonl")]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert said.count("to run: MNIST") == 8 + 4 * 7 + 1 and "Fashion" not in said
+    assert said.count(f"{state}: MNIST") == 8 + 4 * 7 + 1 and "Fashion" not in said
+    assert ("for mnist: run `datalens data fetch mnist`" in said) == bool(absent)

@@ -35,7 +35,7 @@ def small_table() -> Table:
     cell = Cell("mnist", 1.0)
     rows = (
         Row(("MNIST",), cell, (0, 1, 2), "71.2", (SHORT,)),
-        Row(("CelebA",), Cell("celeba-hair", 1.0), (0,), "60.6", (SHORT,)),
+        Row(("CIFAR-10",), Cell("cifar10", 1.0), (0,), "60.6", (SHORT,)),
     )
     columns = (Column("last", SHORT), Column("best", SHORT, "best_epoch_accuracy"))
     return Table("small", "A table", ("data set",), columns, "paper", rows)
@@ -61,11 +61,46 @@ def test_every_cell_of_every_table_has_settings_that_fit_its_budget(name: str) -
         if not isinstance(row.cell, Cell) or row.cell.recipe is None:
             continue
         config = row.cell.config()
-        plan = plan_releases(config, 28 * 28)
+        known = DATA_SETS[row.cell.data_set]
+        plan = plan_releases(config, known.dim)
         assert plan.num_steps >= 7
+        if known.image_shape == (3, 64, 64):
+            assert config.voting.top_k in (500, 700, 900, known.dim) and config.voting.num_teachers >= 4000
         assert config.privacy.delta == 1e-5 and config.privacy.insecure_seed == row.cell.seed
         if row.cell.epsilon == 1.0 and config.privacy.is_private and "149" not in "".join(row.labels):
-            assert plan.noise_stddev == 5000.0, "the paper's noise"
+            assert plan.noise_stddev == (9000.0 if known.dim == 12288 else 5000.0), "the paper's noise"
+
+
+def test_settings_of_colour_images_are_the_papers() -> None:
+    rows = {row.labels: row.cell for row in TABLES["table1"]().rows if isinstance(row.cell, Cell)}
+    found = {
+        labels[:2]: (voting.num_teachers, voting.top_k, voting.noise_stddev)
+        for labels, cell in rows.items()
+        for voting in [cell.config().voting]
+    }
+    assert found["CelebA-Gender", "1"] == (6000, 700, 9000.0)
+    assert found["CelebA-Gender", "10"] == (6000, 500, 700.0)
+    assert found["CelebA-Hair", "1"] == (8000, 700, 9000.0)
+    assert found["CelebA-Hair", "10"] == (8000, 500, 700.0)
+    assert found["Places365", "1"] == (6000, 700, 9000.0)
+    assert found["Places365", "10"] == (6000, 700, 700.0)
+    assert found["MNIST", "1"] == (4000, 200, 5000.0) and found["MNIST", "10"] == (4000, 350, 900.0)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_where_files_are_absent_every_cell_without_a_result_says_so(tmp_path: Path, name: str) -> None:
+    table, store = TABLES[name](), ResultsStore(tmp_path / "none.jsonl")
+    for drawn in table.draw(store, frozenset(DATA_SETS)).rows:
+        assert "no files" in drawn and "not run" not in drawn
+    some = {row.cell.data_set for row in table.rows} & {"celeba-gender", "celeba-hair", "places365"}
+    for row, drawn in zip(table.rows, table.draw(store, some).rows, strict=True):
+        assert ("no files" in drawn) == (row.cell.data_set in some) != ("not run" in drawn)
+
+
+def test_a_result_that_is_there_is_shown_without_files(tmp_path: Path) -> None:
+    store = store_with(tmp_path, (Cell("mnist", 1.0), {SHORT: accuracy(0.8)}))
+    drawn = small_table().draw(store, {"mnist"}).rows[0]
+    assert drawn == ("MNIST", "80.0", "90.0", "1 of 3", "0.99", "71.2")
 
 
 def test_mean_and_spread_over_the_seeds_that_are_there(tmp_path: Path) -> None:
@@ -73,7 +108,7 @@ def test_mean_and_spread_over_the_seeds_that_are_there(tmp_path: Path) -> None:
     store = store_with(tmp_path, (cells[0], {SHORT: accuracy(0.8)}), (cells[1], {SHORT: accuracy(0.9, 0.95)}))
     drawn = small_table().draw(store).rows
     assert drawn[0] == ("MNIST", "85.0 ± 7.1", "92.5 ± 3.5", "2 of 3", "0.99", "71.2")
-    assert drawn[1] == ("CelebA", "no files", "no files", "", "", "60.6")
+    assert drawn[1] == ("CIFAR-10", "no files", "no files", "", "", "60.6")
 
 
 def test_a_seed_counts_once_all_that_the_row_asks_is_there(tmp_path: Path) -> None:
@@ -180,7 +215,11 @@ def test_the_other_methods_stand_beside_what_the_paper_prints_for_them() -> None
     assert rows["MNIST", "inf", "dc-gan"].printed == "96.5" and ("MNIST", "1", "dc-gan") not in rows
     sound, published = rows["MNIST", "10", "gs-wgan"], rows["MNIST", "10", "gs-wgan-as-published"]
     assert (sound.printed, published.printed) == ("", "80.8") and sound.cell.key != published.cell.key
-    assert TABLES["table12"]().rows[-1].printed == "5.87 / 135.47"
+    twelve = {row.labels: row.printed for row in TABLES["table12"]().rows}
+    assert twelve["Fashion-MNIST", "10", "gs-wgan-as-published"] == "5.87 / 135.47"
+    assert twelve["CelebA-Gender", "1", "g-pate"] == "1.11 / 302.45"
+    assert rows["CelebA-Hair", "10", "g-pate"].printed == "62.2"
+    assert rows["Places365", "inf", "dc-gan"].printed == "74.0"
     small = {row.labels: row.printed for row in TABLES["table2"]().rows}
     assert small["Fashion-MNIST", "0.4", "g-pate"] == "30.2"
 

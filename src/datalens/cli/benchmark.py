@@ -50,9 +50,10 @@ MOST_SEEDS = 1000
 def benchmark(source: str, methods: str | None, epsilons: str, seeds: int, **options: Any) -> None:
     """Train every method on SOURCE at every epsilon, score its images, and draw one table.
 
-    SOURCE is mnist, fashion-mnist or shapes: seeds are insecure, so that anyone gets the same, and that is for
-    published data only. Results go to the store; what is there is not run again, and an interrupted benchmark goes
-    on. Most trainings take 1 to 8 minutes on one core, dc-gan some 40; the scores of each 5 to 10 more.
+    SOURCE is mnist, fashion-mnist, celeba-gender, celeba-hair, places365, emoji or shapes: seeds are insecure, so
+    that anyone gets the same, and that is for published data only. Results go to the store; what is there is not run
+    again, and an interrupted benchmark goes on. Most trainings take 1 to 8 minutes on one core, dc-gan some 40, those
+    on colour images hours; the scores of each 5 to 10 minutes more.
 
     \b
     datalens benchmark mnist --methods datalens,dp-merf --epsilon 1,10
@@ -75,8 +76,11 @@ def benchmark(source: str, methods: str | None, epsilons: str, seeds: int, **opt
     names = CONTENDERS if methods is None else tuple(dict.fromkeys(methods.split(",")))
     table = benchmark_table(source, names, _numbers(epsilons), seeds)
     store = open_store(Path(options["store"]), only_draw=options["draw"])
-    run_missing(work_of(table.rows, store), store, place_of(options, store), options, output)
-    answer = write_table(table.name, table.draw(store), drawing_folder(options, store), output)
+    place = place_of(options, store)
+    run_missing(work_of(table.rows, store), store, place, options, output)
+    answer = write_table(
+        table.name, table.draw(store, place.absent([source])), drawing_folder(options, store), output
+    )
     left = len(work_of(table.rows, store))
     output.say(f"{left} cells left to run" if left else "every cell has run")
     output.finish({**answer, "cells_left": left})

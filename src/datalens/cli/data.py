@@ -43,7 +43,8 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
     rows = []
     for source in list_sources():
         found = [str(file.status) for file in check(source.name, data_root)]
-        state = "drawn" if not source.needs_fetch else "here" if set(found) == {"ok"} else "to be fetched"
+        absent = "to be got by hand" if source.by_hand else "to be fetched"
+        state = "drawn" if not source.needs_fetch else "here" if set(found) == {"ok"} else absent
         if "damaged" in found:
             state = "damaged"
         rows.append((source.name, state, source.title, source.classes))
@@ -62,7 +63,8 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
 def fetch_command(name: str, data_root: str | None, quiet: bool, json_target: str | None) -> None:
     """Bring the published set NAME onto this machine and verify every file.
 
-    A set that is complete is left alone, without any network.
+    A set that is complete is left alone, without any network. CelebA and Places365 are given out by their makers
+    alone: for these it says what to get, and where to put it.
     """
     from datalens.data import fetch
 
@@ -113,13 +115,16 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
         )
     if bad and not skips:
         raise DataError(
-            f"{source}: {len(bad)} of {len(files)} files are missing or damaged, {first}; {_remedy(source)}"
+            f"{source}: {len(bad)} of {len(files)} files are missing or damaged, {first}; "
+            f"{_remedy(source, options['data_root'])}"
         )
 
 
-def _remedy(source: str) -> str:
+def _remedy(source: str, data_root: str | None) -> str:
+    from datalens.data import remedy
+
     if is_named(source):
-        return f"run `datalens data fetch {source}`"
+        return remedy(source, data_root)
     if source.endswith(".npz"):
         return "mend or replace it"
     return "mend or remove them, or leave them out with --skip-damaged"

@@ -56,6 +56,7 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     datalens reproduce table1 table12 --data-set mnist --seeds 1
     datalens reproduce table4 --draw
     """
+    from datalens.data import remedy
     from datalens.experiments.figures import FIGURES
     from datalens.experiments.study import NotRun
     from datalens.experiments.sweep import work_of
@@ -66,26 +67,37 @@ def reproduce(names: tuple[str, ...], **options: Any) -> None:
     only = _data_sets(options["data_sets"])
     store = open_store(Path(options["store"]), only_draw=options["draw"])
     rows = [row for table in tables for row in table.rows if row.cell.data_set in only]
+    place = replace(place_of(options, store), resnet18=resnet18, tell=output.say)
+    absent = place.absent(row.cell.data_set for row in rows)
     work = work_of(rows, store, num_seeds=options["seeds"])
+    here = [item for item in work if item.cell.data_set not in absent]
     if options["only_list"]:
         listed = [*((t.name, t.title) for t in tables), *((name, FIGURES[name][0]) for name in figures)]
         output.table(("name", "title"), listed)
         for item in work:
-            output.say(f"to run: {item.cell.title}: {', '.join(item.scores)}")
+            state = "to run" if item in here else "no files"
+            output.say(f"{state}: {item.cell.title}: {', '.join(item.scores)}")
+        for name in sorted(absent):
+            output.say(f"for {name}: {remedy(name, options['data_root'])}")
         output.finish(
-            {"names": [name for name, _ in listed], "cells_to_run": [w.cell.to_json() for w in work]}
+            {
+                "names": [name for name, _ in listed],
+                "cells_to_run": [item.cell.to_json() for item in here],
+                "no_files": sorted(absent),
+            }
         )
         return
-    place = replace(place_of(options, store), resnet18=resnet18, tell=output.say)
     run_missing(work, store, place, options, output)
     out = drawing_folder(options, store)
-    drawn = [write_table(table.name, table.draw(store), out, output) for table in tables]
+    drawn = [write_table(table.name, table.draw(store, absent), out, output) for table in tables]
     for name in figures:
         try:
             drawn.append(write_table(name, FIGURES[name][1](store, place, out), out, output))
         except NotRun as error:
             output.warn(f"{error}; leave out --draw to run it")
-    left = work_of(rows, store, num_seeds=options["seeds"])
+    left = [
+        item for item in work_of(rows, store, num_seeds=options["seeds"]) if item.cell.data_set not in absent
+    ]
     if tables:
         output.say(f"{len(left)} cells left to run" if left else "every cell that can run here has run")
     output.finish({"drawn": drawn, "cells_left": len(left)})

@@ -15,7 +15,15 @@ from datalens.training.config import Config, parse_config, read_toml
 from datalens.training.plan import least_epsilon
 
 DEFAULT_RECIPE = "quick"
-RECIPE_OF_SOURCE = {"mnist": "mnist-quick", "fashion-mnist": "fashion-quick", "shapes": "shapes-quick"}
+RECIPE_OF_SOURCE = {
+    "mnist": "mnist-quick",
+    "fashion-mnist": "fashion-quick",
+    "celeba-gender": "colour-quick",
+    "celeba-hair": "colour-quick",
+    "places365": "colour-quick",
+    "emoji": "emoji-quick",
+    "shapes": "shapes-quick",
+}
 CUSTOM = "custom"
 SETTING_OF_OPTION = {
     "epsilon": ("privacy", "epsilon"),

@@ -63,7 +63,8 @@ _RECIPES = "the recipe's"
     type=Text(),
     metavar="NAME",
     show_default="the quick one that suits SOURCE",
-    help="quick, mnist-quick, fashion-quick, shapes-quick, mnist-paper, fashion-paper or custom.",
+    help="quick, mnist-quick, fashion-quick, shapes-quick, colour-quick, emoji-quick, mnist-paper, fashion-paper, "
+    "celeba-gender-paper, celeba-hair-paper, places365-paper, emoji-paper or custom.",
 )
 @click.option(
     "--config",
@@ -148,7 +149,7 @@ _RECIPES = "the recipe's"
 @quiet_option
 @json_option
 def train(source: str, **options: Any) -> int:
-    """Train a generator on SOURCE: mnist, fashion-mnist, cifar10, shapes, an image folder, or an .npz file.
+    """Train a generator on SOURCE: a name of `datalens data list`, an image folder, or an .npz file.
 
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
     step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the

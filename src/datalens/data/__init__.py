@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datalens.data.catalog import available_splits, check, fetch, list_sources, load
+from datalens.data.catalog import available_splits, check, fetch, list_sources, load, remedy
 from datalens.data.duplicates import DuplicateReport, find_exact_duplicates
 from datalens.data.images import SPLITS, LabelledImages
 
@@ -16,4 +16,5 @@ __all__ = [
     "find_exact_duplicates",
     "list_sources",
     "load",
+    "remedy",
 ]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from datalens.data.arrays import ValueRange, load_npz, npz_splits
+from datalens.data.celeba import CELEBA_GENDER, CELEBA_HAIR
 from datalens.data.cifar10 import CIFAR10
 from datalens.data.class_names import declare_classes
+from datalens.data.emoji import EMOJI
 from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
+from datalens.data.fetch_packages import fetch_gathered
 from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder
+from datalens.data.gathered import GatheredSet, check_gathered, load_gathered
 from datalens.data.images import SPLITS, LabelledImages, Split
 from datalens.data.mnist import MNIST
 from datalens.data.near import near_names
+from datalens.data.places365 import PLACES365
 from datalens.data.published import (
     FileCheck,
     FileStatus,
@@ -32,24 +37,41 @@ from datalens.errors import ConfigError, DataError
 SHAPES = "shapes"
 PUBLISHED: dict[str, PublishedSet] = {known.name: known for known in (MNIST, FASHION_MNIST, CIFAR10)}
 
+GATHERED: dict[str, GatheredSet] = {
+    known.name: known for known in (CELEBA_GENDER, CELEBA_HAIR, PLACES365, EMOJI)
+}
+
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """A source that can be asked for by name: what it holds and whether a fetch is needed."""
+    """A source that can be asked for by name.
+
+    Attributes:
+        name: by which it is asked for.
+        title: what it holds.
+        classes: in label order.
+        needs_fetch: it is not drawn: its files have to be here.
+        by_hand: its files are given out by their makers alone, and no fetch brings them.
+    """
 
     name: str
     title: str
     classes: tuple[str, ...]
     needs_fetch: bool
+    by_hand: bool = False
 
 
 def list_sources() -> tuple[SourceInfo, ...]:
     """Every source with a name; besides these, any image folder or .npz file is a source by its path.
 
     >>> [source.name for source in list_sources()]
-    ['mnist', 'fashion-mnist', 'cifar10', 'shapes']
+    ['mnist', 'fashion-mnist', 'cifar10', 'celeba-gender', 'celeba-hair', 'places365', 'emoji', 'shapes']
     """
     published = [SourceInfo(known.name, known.title, known.classes, True) for known in PUBLISHED.values()]
+    published += [
+        SourceInfo(known.name, known.title, known.classes, True, by_hand=not known.packages)
+        for known in GATHERED.values()
+    ]
     drawn = SourceInfo(
         SHAPES, "four drawn shapes, 16x16 grey, for tests and first tries", SHAPE_CLASSES, False
     )
@@ -68,11 +90,12 @@ def load(
     layout: str | None = None,
     skip_damaged: bool = False,
     public: bool | None = None,
+    groups: bool = False,
 ) -> LabelledImages:
     """Read one split of any source; files on this machine only, never the network.
 
     Args:
-        source: "mnist", "fashion-mnist", "cifar10", "shapes", a folder with one sub-folder a class, or an .npz file.
+        source: a name of :func:`list_sources`, a folder with one sub-folder a class, or an .npz file.
         split: "train" or "test".
         root: the data root of the published sets; else DATALENS_DATA, else a cache folder of this user.
         image_size: height and width to scale to (shapes are drawn at that size).
@@ -83,6 +106,8 @@ def load(
         layout: .npz only: "NCHW" or "NHWC" where the shape fits both.
         skip_damaged: folders only: leave damaged files out instead of refusing.
         public: whether the images are published research data; by default true of named sources only.
+        groups: with ``group_ids``, equal for images of one person (CelebA) or of one emoji; other sources say
+            nothing of any.
 
     Returns:
         The images, checked.
@@ -100,6 +125,8 @@ def load(
     _refuse_unused(
         kind, source, channels=channels, skip_damaged=skip_damaged, value_range=value_range, layout=layout
     )
+    if groups and (kind != "named" or source not in GATHERED):
+        raise ConfigError(f"groups=True: {source} does not say which images belong together; leave it out")
     if kind == "folder":
         return load_folder(
             path,
@@ -115,7 +142,7 @@ def load(
             path, split, classes=classes, value_range=value_range, layout=layout, public=bool(public)
         )
         return _resized(data, image_size)
-    data = _load_named(str(source), split, root, image_size)
+    data = _load_named(str(source), split, root, image_size, groups=groups)
     if classes is not None and declare_classes(classes) != data.classes:
         raise ConfigError(
             f"{source}: its classes are {', '.join(data.classes)}; leave out --classes (classes)"
@@ -142,6 +169,8 @@ def fetch(
     place = resolve_root(root)
     if name in PUBLISHED:
         return fetch_published(PUBLISHED[name], place, tell=tell)
+    if name in GATHERED:
+        return fetch_gathered(GATHERED[name], place, tell=tell)
     if name == SHAPES:
         return FetchReport(name, place, "already there")
     raise DataError(f"{name}: can't be fetched; the names are {_known_names()}")
@@ -152,7 +181,8 @@ def check(
 ) -> tuple[FileCheck, ...]:
     """Look at every file of a source and say whether it is ok, missing or damaged; nothing is written.
 
-    For an image folder every image is decoded once; shapes have no file.
+    For an image folder every image is decoded once; of sets of very many files only whether they are there is
+    looked at; shapes have no file.
 
     Raises:
         DataError: an unknown source, or a folder without classes.
@@ -179,7 +209,19 @@ def check(
         return (FileCheck(path.name, FileStatus.OK if splits else FileStatus.DAMAGED, path, None, found),)
     if source == SHAPES:
         return ()
+    if source in GATHERED:
+        return check_gathered(GATHERED[str(source)], resolve_root(root))
     return check_published(PUBLISHED[str(source)], resolve_root(root))
+
+
+def remedy(name: str, root: str | os.PathLike[str] | None = None) -> str:
+    """What to do where files of a named source are missing or damaged, as part of a sentence.
+
+    >>> remedy("mnist")
+    'run `datalens data fetch mnist`'
+    """
+    known = GATHERED.get(name)
+    return f"run `datalens data fetch {name}`" if known is None else known.remedy(resolve_root(root))
 
 
 def _load_named(
@@ -187,6 +229,8 @@ def _load_named(
     split: str,
     root: str | os.PathLike[str] | None,
     image_size: int | tuple[int, int] | None,
+    *,
+    groups: bool,
 ) -> LabelledImages:
     if name == SHAPES:
         if image_size is None:
@@ -197,13 +241,17 @@ def _load_named(
                 f"--image-size {height}x{width} (image_size): shapes are square; give one number"
             )
         return load_shapes(split, height)
-    return _resized(load_published(PUBLISHED[name], split, resolve_root(root)), image_size)
+    if name in GATHERED:
+        data = load_gathered(GATHERED[name], split, resolve_root(root), groups=groups)
+    else:
+        data = load_published(PUBLISHED[name], split, resolve_root(root))
+    return _resized(data, image_size)
 
 
 def _kind_of(source: str | os.PathLike[str]) -> tuple[Literal["named", "folder", "npz"], Path]:
     """Names win over paths: a folder called mnist is reached as ./mnist."""
     text, path = os.fspath(source), Path(source).expanduser()
-    if isinstance(source, str) and (text in PUBLISHED or text == SHAPES):
+    if isinstance(source, str) and (text in PUBLISHED or text in GATHERED or text == SHAPES):
         return "named", path
     if path.is_dir():
         return "folder", path
@@ -235,17 +283,7 @@ def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object)
 def _resized(data: LabelledImages, image_size: int | tuple[int, int] | None) -> LabelledImages:
     if image_size is None:
         return data
-    images = resize_images(data.images, image_size)
-    return LabelledImages(
-        images,
-        data.labels,
-        data.classes,
-        data.name,
-        data.public,
-        data.group_ids,
-        data.classes_from_data,
-        data.notes,
-    )
+    return replace(data, images=resize_images(data.images, image_size))
 
 
 def _on_the_line(setting: str) -> str:

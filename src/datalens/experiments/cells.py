@@ -18,28 +18,39 @@ PROTOCOL = 1
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set of the paper.
+    """A published data set: those of the paper, and some that can be had everywhere.
 
     Attributes:
         title: as the paper writes it.
-        quick: the recipe with compact teachers; None where the product has no such data yet.
+        quick: the recipe with compact teachers; None where no generator is trained on it.
         paper: the recipe with the paper's networks, likewise.
+        image_shape: (C, H, W).
     """
 
     title: str
     quick: str | None = None
     paper: str | None = None
+    image_shape: tuple[int, int, int] = (1, 28, 28)
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of an image."""
+        channels, height, width = self.image_shape
+        return channels * height * width
+
+
+COLOUR = (3, 64, 64)
 
 
 DATA_SETS = {
     "mnist": DataSet("MNIST", "mnist-quick", "mnist-paper"),
     "fashion-mnist": DataSet("Fashion-MNIST", "fashion-quick", "fashion-paper"),
-    "shapes": DataSet("drawn shapes", "shapes-quick"),
-    "cifar10": DataSet("CIFAR-10"),
-    "celeba-gender": DataSet("CelebA-Gender"),
-    "celeba-hair": DataSet("CelebA-Hair"),
-    "celeba": DataSet("CelebA"),
-    "places365": DataSet("Places365"),
+    "shapes": DataSet("drawn shapes", "shapes-quick", image_shape=(1, 16, 16)),
+    "cifar10": DataSet("CIFAR-10", image_shape=(3, 32, 32)),
+    "celeba-gender": DataSet("CelebA-Gender", "colour-quick", "celeba-gender-paper", COLOUR),
+    "celeba-hair": DataSet("CelebA-Hair", "colour-quick", "celeba-hair-paper", COLOUR),
+    "places365": DataSet("Places365", "colour-quick", "places365-paper", COLOUR),
+    "emoji": DataSet("emoji", "emoji-quick", "emoji-paper", COLOUR),
 }
 
 
@@ -67,7 +78,7 @@ class Cell:
 
     @property
     def recipe(self) -> str | None:
-        """The recipe it starts from; None where the product cannot load such data yet."""
+        """The recipe it starts from; None where no generator is trained on such data."""
         data_set = DATA_SETS[self.data_set]
         return data_set.paper if self.paper_networks else data_set.quick
 

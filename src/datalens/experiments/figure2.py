@@ -32,7 +32,7 @@ from datalens.reports.plots import Curve
 
 DEPENDENT = "data-dependent, from votes (not publishable)"
 FAVOURABLE = "data-dependent, all teachers unanimous on k coordinates"
-NO_FILES = "no files"
+NO_VOTES = "no votes given"
 _BETTER = 1 - 1e-6
 """A bound below this share of the other one is smaller, and not by rounding."""
 
@@ -53,7 +53,6 @@ class Figure2Settings:
         delta: of the guarantee.
         target_epsilon: where training stops by the paper's accounting.
         steps_per_epoch: generator steps that the paper's figure calls an epoch.
-        has_files: whether the data set can be had here.
 
     Raises:
         ConfigError: a count below 1.
@@ -70,7 +69,6 @@ class Figure2Settings:
     delta: float = 1e-5
     target_epsilon: float = 1.0
     steps_per_epoch: int = 1
-    has_files: bool = True
 
     def __post_init__(self) -> None:
         counts = (self.num_teachers, self.top_k, self.batch_size, self.dim, self.steps_per_epoch)
@@ -98,8 +96,8 @@ PAPER = {
     for settings in (
         Figure2Settings("mnist", 4000, 200, 5000.0, 0.7, 15, 784),
         Figure2Settings("fashion-mnist", 4000, 200, 5000.0, 0.9, 15, 784),
-        Figure2Settings("celeba-gender", 6000, 700, 9000.0, 0.85, 27, 12288, has_files=False),
-        Figure2Settings("celeba-hair", 8000, 700, 9000.0, 0.9, 27, 12288, has_files=False),
+        Figure2Settings("celeba-gender", 6000, 700, 9000.0, 0.85, 27, 12288),
+        Figure2Settings("celeba-hair", 8000, 700, 9000.0, 0.9, 27, 12288),
     )
 }
 """The paper's settings at epsilon 1. CelebA's images a step are our reading: see docs/reproduction.md."""
@@ -140,7 +138,7 @@ def figure2(
     Args:
         settings: those of the run that the tallies come from, or one of :data:`PAPER`.
         tallies: for each generator step integers [B, D], the votes before noise; see
-            :func:`datalens.experiments.gradients.recorded_tallies`. None where there are no files.
+            :func:`datalens.experiments.gradients.recorded_tallies`. None where there are none.
         images_are_public: the tallies come from published images.
 
     Returns:
@@ -154,7 +152,7 @@ def figure2(
 
     >>> result = figure2(PAPER["celeba-hair"])
     >>> result.note, result.beaten
-    ('no files', ())
+    ('no votes given', ())
     """
     if tallies is not None and not images_are_public:
         raise NotPrivateError(
@@ -174,14 +172,13 @@ def figure2(
         log_miss.append((label, min(log_q for step in releases for _, log_q in step)))
         if any(cost.epsilon < _BETTER * cost.independent_epsilon for cost in costs):
             beaten.append(label)
-    missing = "" if votes else (NO_FILES if not settings.has_files else "no votes given")
     return Figure2Result(
         settings=settings,
         curves=tuple(curves),
         not_publishable=(DEPENDENT,) if votes else (),
         beaten=tuple(beaten),
         log_miss=tuple(log_miss),
-        note=missing,
+        note="" if votes else NO_VOTES,
         verdict=_verdict(settings, beaten),
     )
 

@@ -24,11 +24,12 @@ TABLE_2 = {
 TABLE_12 = {
     "mnist": {1.0: (4.37, 186.06), 10.0: (5.78, 173.5)},
     "fashion-mnist": {1.0: (3.93, 194.98), 10.0: (4.58, 167.68)},
-    "celeba": {1.0: (1.18, 297.73), 10.0: (1.42, 320.84)},
+    "celeba-gender": {1.0: (1.18, 297.73), 10.0: (1.42, 320.84)},
 }
-"""Inception Score and FID by data set and epsilon; table 3 is the Inception Score alone."""
+"""Inception Score and FID by data set and epsilon; table 3 is the Inception Score alone. What is called CelebA there
+is CelebA-Gender, as the text beside Table 3 says."""
 
-TABLE_12_REAL = {"mnist": (9.86, 1.04), "fashion-mnist": (9.01, 1.54), "celeba": (1.88, 2.38)}
+TABLE_12_REAL = {"mnist": (9.86, 1.04), "fashion-mnist": (9.01, 1.54), "celeba-gender": (1.88, 2.38)}
 """Inception Score and FID of the real images."""
 
 TABLE_4 = {

@@ -1,18 +1,25 @@
 """What every table of the paper shares: the settings it leaves open, declared once, and the columns of scores.
 
 At epsilon 1 and below the noise is the paper's, 5000 votes, and as many steps are made as the budget allows; at
-epsilon 10 it is 900 with top-k 350. Everything else is the compact recipe's.
+epsilon 10 it is 900 with top-k 350. On colour images it is 9000 and 700, with the paper's numbers of teachers and
+top-k. Everything else is the compact recipe's.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from datalens.experiments.cells import Cell
 from datalens.experiments.table import Column
 
-PAPER_NOISE = (("voting__noise_stddev", 5000.0), ("voting__num_steps", None))
-PAPER_NOISE_AT_10 = (("voting__noise_stddev", 900.0), ("voting__num_steps", None), ("voting__top_k", 350))
+Changes = tuple[tuple[str, Any], ...]
+
+ALL_STEPS: Changes = (("voting__num_steps", None),)
+GREY_NOISE, GREY_NOISE_AT_10, GREY_TOP_K_AT_10 = 5000.0, 900.0, 350
+COLOUR_NOISE, COLOUR_NOISE_AT_10 = 9000.0, 700.0
+COLOUR_TEACHERS = {"celeba-gender": 6000, "celeba-hair": 8000, "places365": 6000}
+COLOUR_TOP_K_AT_10 = {"celeba-gender": 500, "celeba-hair": 500, "places365": 700}
 SMALL_EPSILONS = (0.2, 0.4, 0.6, 0.8)
 SEEDS = (0, 1, 2)
 ONE_SEED = (0,)
@@ -22,7 +29,26 @@ HEADLINE, SHORT = "cnn-60000", "cnn-10000"
 
 def base_cell(data_set: str, epsilon: float = 1.0) -> Cell:
     """The full method on a data set with the paper's noise."""
-    return Cell(data_set, epsilon, changes=PAPER_NOISE_AT_10 if epsilon >= 10 else PAPER_NOISE)
+    changes: Changes = (("voting__noise_stddev", paper_noise(data_set, epsilon)), *ALL_STEPS)
+    if epsilon >= 10:
+        changes += (("voting__top_k", COLOUR_TOP_K_AT_10.get(data_set, GREY_TOP_K_AT_10)),)
+    return Cell(data_set, epsilon, changes=(*changes, *teachers_of(data_set)))
+
+
+def paper_noise(data_set: str, epsilon: float = 1.0) -> float:
+    """The paper's noise in votes.
+
+    >>> paper_noise("mnist"), paper_noise("celeba-hair", 10.0)
+    (5000.0, 700.0)
+    """
+    if data_set in COLOUR_TEACHERS:
+        return COLOUR_NOISE_AT_10 if epsilon >= 10 else COLOUR_NOISE
+    return GREY_NOISE_AT_10 if epsilon >= 10 else GREY_NOISE
+
+
+def teachers_of(data_set: str) -> Changes:
+    """The paper's number of teachers on colour images; elsewhere it is the recipe's."""
+    return (("voting__num_teachers", COLOUR_TEACHERS[data_set]),) if data_set in COLOUR_TEACHERS else ()
 
 
 def with_voting(cell: Cell, setting: str, value: float) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
@@ -14,6 +14,8 @@ from datalens.reports.grid import Grid
 
 RUN = "run"
 """In place of a score's name: what is said of the training itself."""
+NO_FILES, NOT_RUN = "no files", "not run"
+"""Why a cell is empty: the data set is not on this machine, or nobody has asked yet."""
 
 
 @dataclass(frozen=True)
@@ -102,24 +104,31 @@ class Table:
     both_adjacencies: bool = False
     costs: tuple[Cost, ...] = ()
 
-    def draw(self, store: ResultsStore) -> Grid:
-        """The table from the results that are there; other cells say why they are empty."""
+    def draw(self, store: ResultsStore, absent: Collection[str] = ()) -> Grid:
+        """The table from the results that are there; other cells say why they are empty.
+
+        Args:
+            store: the results.
+            absent: data sets whose files are not here.
+        """
         epsilons = [cost.title for cost in self._costs()]
         header = (*self.labels, *(column.title for column in self.columns), "seeds", *epsilons, self.printed)
-        rows = tuple(self._draw_row(row, store) for row in self.rows)
+        rows = tuple(self._draw_row(row, store, absent) for row in self.rows)
         return Grid(self.title, header, rows, (*self.notes, *self._refusals(store)))
 
-    def _draw_row(self, row: Row, store: ResultsStore) -> tuple[str, ...]:
+    def _draw_row(self, row: Row, store: ResultsStore, absent: Collection[str]) -> tuple[str, ...]:
+        cells = row.cells
         is_refused = row.refusal(store) is not None
-        if row.cell.recipe is None or is_refused:
+        has_run = any(store.run(cell) is not None for cell in cells if row.cell.recipe is not None)
+        has_files = row.cell.recipe is not None and row.cell.data_set not in absent
+        if is_refused or not (has_files or has_run):
             empty = ("",) * (1 + len(self._costs()))
             return (
                 *row.labels,
-                *("refused" if is_refused else "no files" for _ in self.columns),
+                *("refused" if is_refused else NO_FILES for _ in self.columns),
                 *empty,
                 row.printed,
             )
-        cells = row.cells
         shown = [
             summary(cells, column, store) if column.score in (*row.scores, RUN) else ""
             for column in self.columns
@@ -144,12 +153,12 @@ class Table:
 
 
 def summary(cells: Sequence[TableCell], column: Column, store: ResultsStore) -> str:
-    """Mean and standard deviation over seeds of one number, or ``not run``."""
+    """Mean and standard deviation over seeds of one number, or :data:`NOT_RUN`."""
     found = [store.run(cell) if column.score == RUN else store.score(cell, column.score) for cell in cells]
     held = [result.get(column.field) for result in found if result is not None]
     values = [value * (100 if column.percent else 1) for value in held if value is not None]
     if not values:
-        return "not run" if not held else "not measured"
+        return NOT_RUN if not held else "not measured"
     digits = 1 if column.percent or mean(values) >= 100 else 2
     digits = digits if column.digits is None else column.digits
     if len(values) == 1:

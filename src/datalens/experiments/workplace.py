@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,14 @@ class Workplace:
     _held: dict[tuple[str, bool], tuple[LabelledImages, Scorer]] = field(
         default_factory=dict, init=False, repr=False
     )
+
+    def absent(self, data_sets: Iterable[str]) -> frozenset[str]:
+        """Those of these data sets whose files are not here, or not whole; pictures are not decoded."""
+        return frozenset(
+            name
+            for name in set(data_sets)
+            if any(file.status != "ok" for file in data.check(name, self.data_root))
+        )
 
     def data_of(self, data_set: str, *, held_out: bool = False) -> tuple[LabelledImages, Scorer]:
         """The training images of a data set, and what scores images against it; the last asked for is kept.

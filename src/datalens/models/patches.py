@@ -28,7 +28,7 @@ def map_sizes(image_shape: tuple[int, int, int]) -> tuple[int, ...]:
     if channels < 1 or height != width or height < 4 or height % 4:
         raise ConfigError(
             f"image shape {channels}x{height}x{width}: images must be square with a side divisible by 4; "
-            "pad or resize them"
+            "scale them, such as by --image-size 64 (in Python image_size=64)"
         )
     sizes = [height, height // 2, height // 4]
     while sizes[-1] > SMALLEST_MAP and sizes[-1] % 2 == 0:

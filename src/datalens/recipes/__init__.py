@@ -6,6 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from datalens.errors import ConfigError
+from datalens.recipes.colour import (
+    celeba_gender_paper,
+    celeba_hair_paper,
+    colour_quick,
+    emoji_paper,
+    emoji_quick,
+    places365_paper,
+)
 from datalens.recipes.mnist import fashion_paper, fashion_quick, mnist_paper, mnist_quick
 from datalens.recipes.quick import quick
 from datalens.recipes.shapes import shapes_quick
@@ -14,10 +22,16 @@ from datalens.training.config import Config
 __all__ = [
     "RECIPES",
     "by_name",
+    "celeba_gender_paper",
+    "celeba_hair_paper",
+    "colour_quick",
+    "emoji_paper",
+    "emoji_quick",
     "fashion_paper",
     "fashion_quick",
     "mnist_paper",
     "mnist_quick",
+    "places365_paper",
     "quick",
     "shapes_quick",
 ]
@@ -29,6 +43,12 @@ RECIPES: dict[str, Callable[..., Config]] = {
     "fashion-quick": fashion_quick,
     "fashion-paper": fashion_paper,
     "shapes-quick": shapes_quick,
+    "colour-quick": colour_quick,
+    "emoji-quick": emoji_quick,
+    "celeba-gender-paper": celeba_gender_paper,
+    "celeba-hair-paper": celeba_hair_paper,
+    "places365-paper": places365_paper,
+    "emoji-paper": emoji_paper,
 }
 
 
