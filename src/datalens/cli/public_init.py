@@ -34,7 +34,7 @@ def read_public_init(
         DataLensError: it is not public, is the sensitive source itself, or cannot be read.
     """
     from datalens.training.run_folder import RunFolder
-    from datalens.training.starting import note_of_shared
+    from datalens.training.starting import note_of_shared, refuse_same
 
     asked, is_declared = (options[name] for name in OPTIONS)
     if asked is None:
@@ -55,6 +55,7 @@ def read_public_init(
             "--public-init-is-public that these images are, or give others"
         )
     images = _load(asked, data, options)
+    refuse_same(images, data)
     for note in [*images.notes, note_of_shared(images, data)]:
         if note is not None:
             output.warn(note)

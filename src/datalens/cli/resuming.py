@@ -50,7 +50,7 @@ def is_restarted(run: Path, source: str, options: dict[str, Any], restarts: int)
     config = build_config(options["recipe"], options["config_file"], options, source)
     folder, budget_file = RunFolder.open(run), options["budget_file"]
     charged_to = None if budget_file is None else Path(budget_file).absolute()
-    facts, starts = read_facts(folder), options["public_init"] is not None
+    facts, starts = read_facts(folder), options.get("public_init") is not None
     if facts.config != config or (facts.start is not None) is not starts:
         return False
     return Secrets.read(folder.secrets).budget_file == charged_to

@@ -21,7 +21,7 @@ class PublicInit(Section):
         learning_rate: Adam's, of both.
     """
 
-    steps: Count = 1000
+    steps: Count = 500
     batch_size: Batch = 64
     learning_rate: Positive = 5e-4
 
