@@ -19,6 +19,7 @@ import torch
 from small_runs import copy, same_weights, small_config, small_data, stop_after
 
 from datalens import DataLens, recipes
+from datalens.audit.twin import audit_twin
 from datalens.audit.verify import verify_run
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
@@ -35,7 +36,7 @@ from datalens.training.public_init import Origin, PublicInit, StartSource
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
 from datalens.training.start_file import PublicStart
-from datalens.training.starting import note_of_shared, start_maker
+from datalens.training.starting import note_of_shared, start_maker, start_of
 from datalens.training.tuning import tune
 from datalens.training.tuning_plan import TuningSettings, plan_tuning
 from datalens.training.unbegun import clear_unbegun
@@ -107,24 +108,20 @@ def test_it_is_the_same_beside_records_that_have_nothing_in_common() -> None:
 
 
 def test_training_moves_towards_the_public_images() -> None:
-    """The sign of both losses: public images that are bright on the left make proposals that are, and the reverse."""
-    plan = small_config().student.plan((1, 8, 8), 2, 4, 1)
-    bright = np.random.default_rng(0).integers(150, 256, (40, 1, 1, 1), dtype=np.uint8)
-    excess = []
-    for left in (0, 1):
-        images = np.zeros((40, 1, 8, 8), np.uint8)
-        images[..., slice(0, 4) if left else slice(4, 8)] = bright
-        data = LabelledImages(images, np.arange(40) % 2, ("a", "b"), "halves", public=True)
-        origin = Origin(StartSource.IMAGES, "halves", True, True)
-        settings = PublicInit(steps=80, batch_size=16, learning_rate=5e-3)
+    """The sign of both losses: shapes on black make bright middles and black edges, their negatives the reverse."""
+    plan = small_config(student__hidden_units=32, student__channels=16).student.plan((1, 8, 8), 4, 4, 1)
+    origin = Origin(StartSource.IMAGES, "shapes", True, True)
+    settings = PublicInit(steps=100, batch_size=32, learning_rate=1e-3)
+    seen = []
+    for data in (public(count=300), replace(public(count=300), images=255 - public(count=300).images)):
         start = pretrain(plan, settings, data, origin, Streams(bytes(32)))
         generator = plan.generator(training=True)
         generator.load_state_dict(dict(start.generator))
-        latents, labels = plan.latent.batch(16, torch.Generator().manual_seed(0))
-        drawn = generator(latents, labels)
-        excess.append((drawn[..., :4].mean() - drawn[..., 4:].mean()).item())
-    assert excess[0] < -0.3
-    assert excess[1] > 0.3
+        drawn = generator(*plan.latent.batch(32, torch.Generator().manual_seed(0)))
+        seen.append((drawn[..., 0, :].mean().item(), drawn[..., 4, 4].mean().item()))
+    (edge, middle), (negative_edge, negative_middle) = seen
+    assert edge < 0.3 < 0.5 < middle
+    assert negative_middle < 0.3 < 0.5 < negative_edge
 
 
 def test_classes_of_the_same_names_are_matched_by_name_and_others_drawn_by_lot() -> None:
@@ -330,6 +327,16 @@ def test_verify_finds_a_start_that_nothing_names(tmp_path: Path) -> None:
     assert verify_run(tmp_path / "run").agrees
     (tmp_path / "run" / "release" / FILE).write_bytes(b"anything")
     assert any(FILE in line for line in verify_run(tmp_path / "run").differences)
+
+
+def test_the_twin_of_an_audit_begins_with_it_too(run: Path) -> None:
+    folder = RunFolder.open(run)
+    facts = read_facts(folder)
+    start = start_of(folder, facts)
+    assert start is not None
+    finding = audit_twin(facts, small_data(3), start=start)
+    assert finding.passed
+    assert finding.numbers["canaries"] == 10
 
 
 # -- going on, and not beginning ----------------------------------------------------------------------------------
