@@ -127,6 +127,20 @@ MUTATIONS = (
         'streams.key("noise")',
         "tests/audit/test_self_test.py::test_sound_product_passes",
     ),
+    Mutation(
+        "a start learned from the records",
+        "training/starting.py",
+        "    fitting = fitted(images, facts.image_shape)\n    refuse_same(fitting, data)\n",
+        "    fitting = fitted(data, facts.image_shape)\n",
+        "tests/training/test_public_init.py",
+    ),
+    Mutation(
+        "a start from a run on people's data",
+        "training/starting.py",
+        'if theirs.data_name == "private":',
+        'if theirs.data_name == "nobody":',
+        "tests/training/test_public_init.py",
+    ),
 )
 
 

@@ -58,5 +58,9 @@ class RunError(DataLensError):
     """A run folder that is in use, incomplete, or not what the command needs."""
 
 
+class NotBegunError(RunError):
+    """A run that was asked to stop before it had begun: nothing was written or charged."""
+
+
 class NotPrivateError(DataLensError):
     """An action that would present something without a guarantee as if it had one."""

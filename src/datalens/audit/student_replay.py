@@ -23,6 +23,7 @@ from datalens.training.facts import read_facts
 from datalens.training.files import read_json
 from datalens.training.release import environment, read_generator
 from datalens.training.run_folder import RunFolder
+from datalens.training.starting import start_of
 
 IMAGES = 256
 MEAN_TOLERANCE = 0.02
@@ -45,6 +46,7 @@ def replay_student(root: Path) -> dict[str, Any]:
         made_in = read_json(folder.certificate).get("environment", {})
         released = read_generator(folder.generator, facts)
         records = list(read_direction_records(folder.directions))
+        start = start_of(folder, facts)
     except (DataLensError, AttributeError) as error:
         raise Difference(f"cannot be replayed: {error}") from None
     device = facts.config.performance.device
@@ -57,7 +59,8 @@ def replay_student(root: Path) -> dict[str, Any]:
         here = environment(device)
         same = all(made_in.get(name) == here[name] for name in PLATFORM)
         directions = ((record.step, torch.from_numpy(record.values)) for record in records)
-        student = replay(facts.student_plan, facts.streams, directions, device)
+        weights = None if start is None else start.generator
+        student = replay(facts.student_plan, facts.streams, directions, device, weights)
         again = student.finished_generator().to("cpu")
     except (RuntimeError, MemoryError, ValueError) as error:
         reason = " ".join(str(error).split()) or "memory"

@@ -31,6 +31,7 @@ from datalens.training.facts import PublicFacts
 from datalens.training.opening import OpenRun
 from datalens.training.plan import plan_releases
 from datalens.training.session import Progress, Session
+from datalens.training.start_file import PublicStart
 from datalens.training.terms import ledger_header
 
 GUESSED = (0.05, 0.2, 1.0)
@@ -75,6 +76,7 @@ def audit_twin(
     facts: PublicFacts,
     data: LabelledImages,
     *,
+    start: PublicStart | None = None,
     tell: Callable[[Progress], None] | None = None,
     alter: Callable[[Parts], Parts] = lambda parts: parts,
 ) -> Finding:
@@ -83,6 +85,7 @@ def audit_twin(
     Args:
         facts: of the run.
         data: records to stand beside the canaries, the run's own or others of the kind.
+        start: the public weights that the run began with, if it did; the twin begins with them too.
         tell: hears of every step.
         alter: breaks the product on purpose (for tests of the audit).
 
@@ -91,25 +94,31 @@ def audit_twin(
     """
     check_twin_data(facts, data)
     canaries = Canaries.draw(facts.config.voting.num_teachers, facts.image_shape, len(facts.classes))
-    session = _session(facts, data, canaries)
+    session = _session(facts, data, canaries, start)
     session.parts = alter(session.parts)
     try:
         session.run(tell=tell)
         claimed = session.budget.authorised_epsilon()
-        scores = score_canaries(session.facts, session.records, canaries)
+        scores = score_canaries(session.facts, session.records, canaries, start)
     finally:
         session.close()
     return finding_of(guess(scores, canaries.included), len(scores), claimed, facts.config.privacy.delta)
 
 
-def score_canaries(facts: PublicFacts, records: Sequence[DirectionRecord], canaries: Canaries) -> np.ndarray:
+def score_canaries(
+    facts: PublicFacts,
+    records: Sequence[DirectionRecord],
+    canaries: Canaries,
+    start: PublicStart | None = None,
+) -> np.ndarray:
     """How much each canary's own wish shows in what was released; float64 [T]. Looks at nothing private.
 
     The attacker trains the student again from the released directions, which gives every fake that the
     teachers saw. A canary's wish for a fake of its class is the sign of its ``top_k`` largest differences; the
     score sums its products with the released direction, less the mean over the canaries of the class.
     """
-    student = Student(facts.student_plan, facts.streams)
+    weights = None if start is None else start.generator
+    student = Student(facts.student_plan, facts.streams, start=weights)
     wanted_TD = torch.from_numpy(canaries.images).flatten(1).float().div_(255)
     labels_T = torch.from_numpy(canaries.labels)
     scores_T = torch.zeros(len(labels_T), dtype=torch.float64)
@@ -169,7 +178,9 @@ def finding_of(made: Sequence[Guesses], num_canaries: int, claimed: float, delta
     return Finding("twin", not alarm, text, numbers, ALARM_RATE, private=True)
 
 
-def _session(facts: PublicFacts, data: LabelledImages, canaries: Canaries) -> Session:
+def _session(
+    facts: PublicFacts, data: LabelledImages, canaries: Canaries, start: PublicStart | None
+) -> Session:
     """The run again, with fresh secrets: canaries in the first slot of their teachers, records in the others."""
     config = facts.config
     plan = plan_releases(config, facts.dim)
@@ -191,7 +202,7 @@ def _session(facts: PublicFacts, data: LabelledImages, canaries: Canaries) -> Se
     )
     twin = replace(facts, public_root=Streams.from_entropy().root)
     ledger = Ledger.in_memory(ledger_header(twin, plan, partition, secrets.token_hex(16)))
-    return Session(OpenRun(twin, partition, Streams.from_entropy(), ledger), both)
+    return Session(OpenRun(twin, partition, Streams.from_entropy(), ledger, start=start), both)
 
 
 def check_twin_data(facts: PublicFacts, data: LabelledImages) -> None:

@@ -22,6 +22,8 @@ from datalens.audit.second_certificate import certificate_again, unequal
 from datalens.audit.second_charges import check_events, check_lines, check_order
 from datalens.audit.second_noise import check_slack
 from datalens.audit.second_settings import setting_differences
+from datalens.audit.second_start import FILE as START
+from datalens.audit.second_start import check_start, start_again
 from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
 from datalens.privacy import promises
@@ -104,6 +106,7 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     elif is_baseline(entries):
         middle = baseline_checks(entries, config, release)
         checks = [checks[0], *middle, *checks[2:5], *checks[-2:]]
+    checks.insert(1, lambda: check_start(entries, config, release))
     for check in checks:
         try:
             check()
@@ -194,13 +197,14 @@ def _check_certificate(
     entries: Sequence[Entry], config: dict[str, Any], release: Path, found: Verification
 ) -> None:
     network = CLASSIFIER if entries[0].body.get("method") in promises.CLASSIFIERS else GENERATOR
-    names = [name for name in (CONFIG, DIRECTIONS, network, SCORES) if (release / name).is_file()]
+    names = [name for name in (CONFIG, DIRECTIONS, network, SCORES, START) if (release / name).is_file()]
     files = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names}
     if network not in files:
         found.differences.append(f"{network} is missing")
     said = _json(release / CERTIFICATE)
     made_in = generator_environment(release / network) if network in files else said.get("environment")
     expected = certificate_again(entries, config, files, made_in)
+    expected["assumed_public"] |= start_again(config)
     found.certificate = expected
     found.differences += list(unequal(expected, said))
     try:

@@ -77,9 +77,12 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     if data is not None and isinstance(facts, PublicFacts):
         from datalens.audit.twin import audit_twin
         from datalens.cli.progress import TrainingProgress
+        from datalens.training.run_folder import RunFolder
+        from datalens.training.starting import start_of
 
         with TrainingProgress(quiet=output.quiet) as progress:
-            findings.append(audit_twin(facts, data, tell=progress.tell))
+            start = start_of(RunFolder.open(Path(run)), facts)
+            findings.append(audit_twin(facts, data, start=start, tell=progress.tell))
         tell(findings[-1])
     report = Report(tuple(findings))
     last = unfit_line(facts.config)

@@ -11,6 +11,7 @@ from datalens.cli.joining import read_data
 from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
 from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
 from datalens.errors import ConfigError
 
@@ -130,7 +131,7 @@ def _refuse_others(method: str, options: dict[str, Any], *, is_new: bool) -> Non
     from datalens.cli.settings import SETTING_OF_OPTION
 
     taken = _taken()
-    for name in ("recipe", *SETTING_OF_OPTION):
+    for name in ("recipe", *PUBLIC_INIT, *SETTING_OF_OPTION):
         if is_given(options.get(name)) and (name not in taken or not is_new):
             option = "--" + name.replace("_", "-")
             why = "a resumed run keeps it; leave it out"

@@ -43,6 +43,11 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.stop()
 
+    def tell_public_init(self, done: int, total: int) -> None:
+        """Take how far the learning from public images is, before the first step."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total, description="on public images")
+
     def tell(self, progress: Progress) -> None:
         """Take the state after a step."""
         self.last = progress

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalens.cli.options import is_given
+from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def is_restarted(run: Path, source: str, options: dict[str, Any], restarts: int)
     config = build_config(options["recipe"], options["config_file"], options, source)
     folder, budget_file = RunFolder.open(run), options["budget_file"]
     charged_to = None if budget_file is None else Path(budget_file).absolute()
-    return read_facts(folder).config == config and Secrets.read(folder.secrets).budget_file == charged_to
+    facts, starts = read_facts(folder), options.get("public_init") is not None
+    if facts.config != config or (facts.start is not None) is not starts:
+        return False
+    return Secrets.read(folder.secrets).budget_file == charged_to
 
 
 def as_resumed(run: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -133,4 +137,4 @@ def _refuse_settings(options: dict[str, Any]) -> None:
 def _settings() -> tuple[str, ...]:
     from datalens.cli.settings import SETTING_OF_OPTION
 
-    return "out", "recipe", "config_file", "budget_file", "data_name", *SETTING_OF_OPTION
+    return "out", "recipe", "config_file", "budget_file", "data_name", *PUBLIC_INIT, *SETTING_OF_OPTION

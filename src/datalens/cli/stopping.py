@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from datalens.errors import NotBegunError
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -93,7 +95,7 @@ def interruption_told(
     """A training that a second signal interrupts says what is left of it, and the command's status is 130."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NotBegunError):
         from datalens.training.run_folder import RunFolder
 
         known = RunFolder.holds_run(run)

@@ -22,6 +22,7 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.public_init import read_public_init
 from datalens.cli.resuming import (
     as_resumed,
     changes,
@@ -71,7 +72,8 @@ _RECIPES = "the recipe's"
     "config_file",
     type=Text(),
     metavar="FILE.toml",
-    help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance]; with "
+    help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance], "
+    "[public_init]; with "
     "--method [settings], [privacy], [performance].",
 )
 @click.option(
@@ -125,6 +127,15 @@ _RECIPES = "the recipe's"
 )
 @click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
+@click.option(
+    "--public-init",
+    type=Text(),
+    metavar="SOURCE|RUN",
+    help="Begin with weights learned from public images, or those of a run on public images.",
+)
+@click.option(
+    "--public-init-is-public", is_flag=True, help="The folder or file given to --public-init is public."
+)
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
 @click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
@@ -217,6 +228,7 @@ def _work(
         announce_plan(config, data, output)
         if (note := note_of_repeats(data, config.privacy.group_size)) is not None:
             output.warn(note)
+    public = None if config is None else read_public_init(source, config, data, options, output)
     from datalens.training.synthesizer import DataLens
 
     with (
@@ -229,7 +241,8 @@ def _work(
         if config is None:
             return DataLens.resume(run, data, changes=changes(options) | performance(options), **how), stop
         shared = {name: options[name] for name in ("budget_file", "data_name")}
-        return DataLens(config).fit(data, out=run, **shared, **how), stop
+        start: dict[str, Any] = {"public_init": public, "tell_public_init": progress.tell_public_init}
+        return DataLens(config).fit(data, out=run, **shared, **start, **how), stop
 
 
 def _report(

@@ -28,6 +28,7 @@ from datalens.privacy.events import (
 from datalens.privacy.guarantee import binding, counted, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.neighbours import adjacency_means, finite, replace_one
+from datalens.privacy.public_start import start_words
 
 
 def build_certificate(
@@ -245,6 +246,7 @@ def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]
         "class_list": _class_list(config),
         "generated_labels": None if mechanism.get("name") in promises.CLASSIFIERS else promises.LABELS_TEXT,
         "data": config.get("data"),
+        **start_words(config),
     }
 
 

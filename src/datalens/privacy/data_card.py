@@ -32,6 +32,7 @@ def data_card(certificate: Mapping[str, Any]) -> str:
                 f"the list of classes ({public['class_list']})",
                 "the size of the images",
                 *([] if labels is None else [f"labels of generated images: {labels}"]),
+                *([] if "start" not in public else [public["start"]]),
             ]
         ),
         "## What is not covered",
@@ -129,12 +130,14 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     if is_baseline(certificate):
         return method_lines(certificate)
     released = released_of(certificate, "votes")
+    starts = "start" in certificate["assumed_public"]
     if any("sampling_probability" in item for item in released):
         return release_lines(certificate)
     if not released:
         return [
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
-            "voted and the generator is as it was drawn at random. It has learned from no record."
+            f"voted and the generator is as it {'began' if starts else 'was drawn at random'}. It has learned from "
+            "no record."
         ]
     name = mechanism.get("name")
     place = {
@@ -147,7 +150,8 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
         f"of their votes was used, {noisily(released, place.get(str(name), ' votes on every pixel'))} "
         f"({listed(kinds)}; bits from the {noise['source']}). The generator learned from those sums and "
-        "from nothing else; they are in `directions.bin`, so that anybody can train it again.",
+        f"from nothing else{', but for what it began with' if starts else ''}; they are in `directions.bin`, so "
+        "that anybody can train it again.",
         _moved(mechanism, max(item["sensitivity"] for item in released)),
     ]
 

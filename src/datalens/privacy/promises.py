@@ -10,6 +10,9 @@ UNFIT_MARK = "NOT-FOR-PUBLICATION"
 UNFIT_RELEASE_FOLDER = f"{RELEASE_FOLDER}-{UNFIT_MARK}"
 """Where the shared files of such a run lie."""
 
+PUBLIC_INIT_FILE = "public-init.safetensors"
+"""The weights that a run begins with, where it begins with public ones."""
+
 ADD_OR_REMOVE = "add-or-remove-one"
 BLANKED = "one-record-blanked"
 
@@ -100,6 +103,20 @@ CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"
 CLASSES_PUBLISHED = "of a published data set"
 CLASSES_FOUND = "read off the records and not declared public: for experiments only"
 """Why the class list, which everybody sees, is no secret."""
+
+START_OF = {True: "generator and discriminators start", False: "the generator starts"}
+"""What begins with public weights: whether discriminators do."""
+START_FROM = {
+    "images": "from weights trained without privacy on public images",
+    "run": "from the weights of a run on public images",
+}
+START_CLASSES = {
+    ("images", True): "with their classes",
+    ("images", False): "each with a class by lot",
+    ("run", True): "with the same classes",
+    ("run", False): "with other names of classes",
+}
+"""A public start in words: what it is made from, and whether the classes there are the run's."""
 
 SPENT_TEXT = (
     "epsilon spent is no promise: where training stopped may depend on the data; quote the guarantee above"

@@ -92,17 +92,26 @@ class Student:
         plan: what it is and how it learns.
         public: the public random streams of the run.
         device: where it computes.
+        start: state of the generator to begin with, which must be public; None for weights at random.
 
-    Guarantee: its state after any steps is a function of ``plan``, ``public`` and the directions given to
-    :meth:`learn`; by post-processing it is as private as those.
+    Guarantee: its state after any steps is a function of ``plan``, ``public``, ``start`` and the directions given
+    to :meth:`learn`; by post-processing it is as private as those.
     """
 
-    def __init__(self, plan: StudentPlan, public: Streams, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        plan: StudentPlan,
+        public: Streams,
+        device: torch.device | str = "cpu",
+        start: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self.plan = plan
         self.device = torch.device(device)
         self._public = public
         self.generator = plan.generator(training=True)
         self.generator.inner.init_weights(public.torch("generator-weights"))
+        if start is not None:
+            self.generator.load_state_dict(start)
         self.generator.to(self.device).train()
         self._average = {name: value.clone() for name, value in self._parameters()}
         self._learned_steps = 0
@@ -218,6 +227,7 @@ def replay(
     public: Streams,
     directions: Iterable[tuple[int, Tensor]],
     device: torch.device | str = "cpu",
+    start: Mapping[str, Tensor] | None = None,
 ) -> Student:
     """Train a student from released directions alone, without data or teachers.
 
@@ -226,8 +236,9 @@ def replay(
         public: the released public root's streams.
         directions: ``(step, direction_BD)`` in the order of release.
         device: where to compute; bit-equal to the training on the same platform.
+        start: as released, where the run began with public weights.
     """
-    student = Student(plan, public, device)
+    student = Student(plan, public, device, start)
     for step, direction_BD in directions:
         student.propose(step)
         student.learn(direction_BD)

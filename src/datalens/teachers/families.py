@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from torch import Tensor
 
 from datalens.teachers.family import TeacherFamily
 from datalens.teachers.kernel import KernelTeachers
@@ -33,6 +36,7 @@ class TeacherSettings:
         bandwidth: of kernel teachers, and of matching teachers at the end.
         first_bandwidth: of matching teachers at the first step.
         annealing: fraction of the steps over which matching teachers go from one to the other.
+        start: parameters of one public discriminator that all teachers which train begin with; None for random ones.
     """
 
     image_shape: tuple[int, int, int]
@@ -44,6 +48,7 @@ class TeacherSettings:
     bandwidth: float
     first_bandwidth: float
     annealing: float
+    start: Mapping[str, Tensor] | None = field(default=None, compare=False, repr=False)
 
 
 def make_family(kind: TeacherKind, settings: TeacherSettings) -> TeacherFamily:
@@ -51,7 +56,10 @@ def make_family(kind: TeacherKind, settings: TeacherSettings) -> TeacherFamily:
     match kind:
         case TeacherKind.PAPER:
             return PaperTeachers(
-                settings.image_shape, settings.num_classes, learning_rate=settings.learning_rate
+                settings.image_shape,
+                settings.num_classes,
+                learning_rate=settings.learning_rate,
+                start=settings.start,
             )
         case TeacherKind.KERNEL:
             return KernelTeachers(settings.num_classes, settings.bandwidth)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -54,6 +54,7 @@ class PaperTeachers:
         beta1: of Adam.
         init_stddev: standard deviation of the initial weights.
         vote_statistics: see :class:`VoteStatistics`; the paper's are those of the fakes.
+        start: parameters ``[1, ...]`` that every teacher begins with, which must be public; None for random ones.
 
     Source: paper, Algorithm 1 lines 6 to 11; sizes as in the published code.
     """
@@ -66,6 +67,7 @@ class PaperTeachers:
     beta1: float = 0.5
     init_stddev: float = 0.02
     vote_statistics: VoteStatistics = VoteStatistics.FAKES
+    start: Mapping[str, Tensor] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def network(self) -> PaperDiscriminator:
@@ -79,8 +81,17 @@ class PaperTeachers:
         return ThreadScratch()
 
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
-        """Different random weights for every teacher, moments at zero; drawn where ``rng`` lives."""
-        params = {name: value.to(device) for name, value in self.network.init(num_teachers, rng).items()}
+        """Weights at random, different for every teacher and drawn where ``rng`` lives, or those to begin with.
+
+        Moments are zero.
+        """
+        if self.start is None:
+            params = {name: value.to(device) for name, value in self.network.init(num_teachers, rng).items()}
+        else:
+            params = {
+                name: self.start[name].to(device).repeat(num_teachers, *[1] * len(shape))
+                for name, shape in self.network.shapes().items()
+            }
         state = dict(params)
         for name, value in params.items():
             state[MEAN + name] = torch.zeros_like(value)

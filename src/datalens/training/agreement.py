@@ -33,6 +33,9 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> No
         "coordinates": facts.dim,
         "noise": str(privacy.noise),
     }
+    start = None if facts.start is None else facts.start.sha256
+    if ledger.header.get("public_init") != start:
+        raise RunError(f"{ledger.path}: is about another public start than the run's; restore the files")
     mechanism = ledger.header.get("mechanism")
     found = mechanism if isinstance(mechanism, dict) else {}
     for name, value in expected.items():

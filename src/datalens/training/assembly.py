@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from datalens.training.crew import Crew
 from datalens.training.facts import PublicFacts, declared_records, require_public_classes, shown_of
 from datalens.training.mechanisms import set_compression
 from datalens.training.plan import Plan, check_plan
+from datalens.training.start_file import PublicStart
 
 
 def make_teachers(
@@ -31,6 +33,7 @@ def make_teachers(
     performance: Performance | None = None,
     folder: Path | None = None,
     ranks: Ranks | None = None,
+    start: PublicStart | None = None,
 ) -> Crew:
     """This rank's teachers of a run, each with its shard, as they stand before the first step. Private.
 
@@ -44,6 +47,7 @@ def make_teachers(
         performance: in place of the run's own.
         folder: where states that do not fit into memory go; private. None for the system's temporary folder.
         ranks: of the run, all of whom must be here at once; a single process unless given.
+        start: public weights; every teacher that trains begins with those of its discriminator, if it has one.
     """
     ranks = ranks or Ranks.alone()
     performance = performance or facts.config.performance
@@ -55,6 +59,8 @@ def make_teachers(
         torch.from_numpy(data.labels),
         torch.from_numpy(partition.record_of_slot),
     )
+    if start is not None:
+        settings = replace(settings, start=start.discriminator)
     family = make_family(facts.config.teachers.kind, settings)
     device = torch.device(ranks.device(performance.device))
     num_teachers, voting = partition.num_teachers, facts.config.voting

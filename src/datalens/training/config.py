@@ -21,6 +21,7 @@ from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.student.update import StudentPlan
 from datalens.teachers.families import TeacherKind
 from datalens.teachers.store_kind import StoreKind
+from datalens.training.public_init import PublicInit
 from datalens.training.sections import (
     Batch,
     Count,
@@ -227,6 +228,12 @@ class Config(RunSettings):
     teachers: Teachers = Teachers()
     student: StudentSettings = StudentSettings()
     performance: Performance = Performance()
+    public_init: PublicInit = PublicInit()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as in a run's ``config.json``; ``public_init`` where it is not at its default."""
+        left_out = {"public_init"} if self.public_init == PublicInit() else set[str]()
+        return self.model_dump(mode="json", exclude=left_out)
 
     def replace(self, **changes: Any) -> Config:
         """The same settings with some changed, checked again.

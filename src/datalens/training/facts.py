@@ -17,6 +17,7 @@ from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
 from datalens.training.config import Config, parse_config
 from datalens.training.files import read_json
+from datalens.training.public_init import StartFacts
 from datalens.training.run_folder import RunFolder
 from datalens.training.sections import Privacy
 from datalens.version import __version__
@@ -147,10 +148,12 @@ class PublicFacts(GeneratorFacts):
     Attributes:
         config: the settings.
         noise_stddev: of every release.
+        start: the public weights that it begins with; None where it begins at random.
     """
 
     config: Config
     noise_stddev: float
+    start: StartFacts | None = None
 
     @property
     def student_plan(self) -> StudentPlan:
@@ -175,7 +178,11 @@ class PublicFacts(GeneratorFacts):
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; :meth:`from_json` reads them back."""
-        return super().to_json() | {"noise_stddev": self.noise_stddev, "config": self.config.to_json()}
+        plain = super().to_json() | {"noise_stddev": self.noise_stddev, "config": self.config.to_json()}
+        if self.start is None:
+            return plain
+        used = {**plain["config"], "public_init": self.config.public_init.model_dump(mode="json")}
+        return {**plain, "config": used, "public_init": self.start.to_json()}
 
     @classmethod
     def from_json(cls, data: Any, source: Path) -> PublicFacts:
@@ -192,6 +199,7 @@ class PublicFacts(GeneratorFacts):
             return cls(
                 config=parse_config(data["config"]),
                 noise_stddev=float(data["noise_stddev"]),
+                start=StartFacts.from_json(data.get("public_init")),
                 **common_facts(data, source),
             )
 

@@ -14,6 +14,7 @@ from datalens.training.config import Config, Performance
 from datalens.training.facts import read_facts
 from datalens.training.private_files import Secrets, fingerprint, load_partition, require_private
 from datalens.training.run_folder import RunFolder
+from datalens.training.starting import start_of
 
 
 def announce(ranks: Ranks, performance: Performance, head: Head) -> None:
@@ -61,7 +62,8 @@ def follow(root: Path, data: LabelledImages, ranks: Ranks, stop: Callable[[], bo
     if kept.fingerprint != fingerprint(data):
         raise RunError(f"rank {ranks.rank} reads other data than the first rank; give all ranks the same")
     partition = load_partition(folder.partition)
-    crew = make_teachers(facts, data, partition, kept.streams, performance, folder.private, ranks)
+    start = start_of(folder, facts)
+    crew = make_teachers(facts, data, partition, kept.streams, performance, folder.private, ranks, start)
     try:
         return crew.follow(folder.checkpoints, stop)
     finally:

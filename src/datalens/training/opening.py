@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from datalens.data.images import LabelledImages
 from datalens.errors import PrivacyWarning, RunError
@@ -21,7 +23,7 @@ from datalens.training.changes import split_performance
 from datalens.training.config import Config, Performance
 from datalens.training.devices import require_device
 from datalens.training.facts import PublicFacts, read_facts
-from datalens.training.files import sweep, write_json
+from datalens.training.files import sweep, write_atomically, write_json
 from datalens.training.plan import score_mechanism
 from datalens.training.private_files import (
     Secrets,
@@ -33,6 +35,8 @@ from datalens.training.private_files import (
 from datalens.training.repeats import refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import close_shared_budget, open_charged_budget
+from datalens.training.start_file import PublicStart
+from datalens.training.starting import MakeStart, start_of
 from datalens.training.terms import ledger_header
 from datalens.training.tuned import refuse_tuned
 
@@ -50,6 +54,7 @@ class OpenRun:
         shared: the data set's budget, open, if the run is charged to one.
         changed_performance: performance settings of this stretch; None for the run's own.
         changes: other settings that are to change, by name.
+        start: the public weights that it begins with; None where it begins at random.
     """
 
     facts: PublicFacts
@@ -60,6 +65,7 @@ class OpenRun:
     shared: DatasetBudget | None = None
     changed_performance: Performance | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
+    start: PublicStart | None = None
 
     @property
     def performance(self) -> Performance:
@@ -70,6 +76,11 @@ class OpenRun:
     def run_id(self) -> str:
         """The run's name in ledgers; empty where it has none."""
         return str(self.ledger.header.get("run_id", ""))
+
+    @property
+    def start_weights(self) -> Mapping[str, Tensor] | None:
+        """The state that the generator begins with; None where it begins at random."""
+        return None if self.start is None else self.start.generator
 
     def close(self) -> None:
         """Give the ledgers back."""
@@ -85,8 +96,11 @@ def open_new(
     shared: DatasetBudget | None,
     *,
     signal_matters: bool = True,
+    make_start: MakeStart | None = None,
 ) -> OpenRun:
     """Decide all that a new run needs; with ``root`` write it into a new folder, or leave nothing there.
+
+    A public start is made before anything is written.
 
     Raises:
         DataLensError: settings or data that do not fit.
@@ -99,13 +113,20 @@ def open_new(
     facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
     for doubt in doubts:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
-    header = ledger_header(facts, plan, partition, secrets.token_hex(16))
     if shared is not None:
         score = score_mechanism(config)
         shared.require(plan.event, plan.num_steps, *([] if score is None else [score.event(1)]))
+    start = None
+    if make_start is not None:
+        if root is not None:
+            RunFolder.require_new(root)
+        start = make_start(facts)
+        facts = replace(facts, start=start.facts)
+    header = ledger_header(facts, plan, partition, secrets.token_hex(16))
+    if shared is not None:
         header["dataset_budget"] = shared.to_json()
     if root is None:
-        return OpenRun(facts, partition, private, Ledger.in_memory(header), shared=shared)
+        return OpenRun(facts, partition, private, Ledger.in_memory(header), shared=shared, start=start)
     folder = RunFolder.create(root, publishable=config.privacy.is_publishable)
     try:
         ledger = Ledger.create(folder.ledger, header)  # first: its lock says that the folder is in use
@@ -113,6 +134,8 @@ def open_new(
             shared_path = None if shared is None else shared.path.absolute()
             Secrets(private.root, fingerprint(data), shared_path).write(folder.secrets)
             save_partition(folder.partition, partition)
+            if start is not None:
+                write_atomically(folder.public_init, start.content)
             write_json(folder.config, facts.to_json())  # last: without settings no run has begun
         except BaseException:
             ledger.close()
@@ -120,7 +143,7 @@ def open_new(
     except BaseException:
         folder.discard()
         raise
-    return OpenRun(facts, partition, private, ledger, folder, shared)
+    return OpenRun(facts, partition, private, ledger, folder, shared, start=start)
 
 
 def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> OpenRun:
@@ -140,8 +163,9 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     if kept.fingerprint != fingerprint(data):
         raise RunError(f"{root}: these are not the data of this run; resume with the same data")
     partition = load_partition(folder.partition)
+    start = start_of(folder, facts)
     ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts, partition))
-    return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes)
+    return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes, start)
 
 
 def open_charged(

@@ -55,7 +55,7 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     config = read_json(folder.config)
     files = {
         path.name: file_digest(path)
-        for path in (folder.config, folder.directions, folder.network, folder.scores)
+        for path in (folder.config, folder.directions, folder.network, folder.scores, folder.public_init)
         if path.is_file()
     }
     certificate = build_certificate(ledger, config, files, read_environment(folder.network))

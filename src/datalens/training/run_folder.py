@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from datalens.errors import RunError
+from datalens.privacy import promises
 from datalens.privacy.promises import RELEASE_FOLDER, UNFIT_RELEASE_FOLDER
 
 
@@ -34,9 +35,8 @@ class RunFolder:
             RunError: the folder exists with something in it, or cannot be made.
         """
         folder = cls(root, publishable)
+        cls.require_new(root)
         try:
-            if root.exists() and (not root.is_dir() or any(root.iterdir())):
-                raise RunError(f"{root}: exists already; choose another --out, or resume that run")
             root.mkdir(parents=True, exist_ok=True)
             folder.private.mkdir(mode=0o700)
             folder.private.chmod(0o700)
@@ -44,6 +44,20 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{root}: cannot be made ({error.strerror}); choose another --out") from None
         return folder
+
+    @classmethod
+    def require_new(cls, root: Path) -> None:
+        """Refuse a folder with something in it, where a new run is to lie.
+
+        Raises:
+            RunError: it is there already, or cannot be looked into.
+        """
+        try:
+            is_taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+        except OSError as error:
+            raise RunError(f"{root}: cannot be made ({error.strerror}); choose another --out") from None
+        if is_taken:
+            raise RunError(f"{root}: exists already; choose another --out, or resume that run")
 
     @classmethod
     def open(cls, root: Path) -> RunFolder:
@@ -127,6 +141,11 @@ class RunFolder:
     def directions(self) -> Path:
         """The released directions."""
         return self.release / "directions.bin"
+
+    @property
+    def public_init(self) -> Path:
+        """The public weights that the run begins with, if it does."""
+        return self.release / promises.PUBLIC_INIT_FILE
 
     @property
     def generator(self) -> Path:

@@ -31,6 +31,7 @@ from datalens.training.progress import Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import marks_of, note_heads
+from datalens.training.starting import MakeStart
 from datalens.training.terms import next_step, plan_in_force, terms_in_force
 
 __all__ = ["Progress", "Session"]
@@ -49,6 +50,7 @@ class Session:
     Attributes:
         facts: what everybody may know.
         performance: settings of this stretch of the run; the run's own, unless others were given.
+        start: the public weights that it begins with; None where it begins at random.
         plan: what may still be released, and how.
         budget: what was authorised and spent.
         student: the generator in training.
@@ -61,7 +63,7 @@ class Session:
     def __init__(self, run: OpenRun, data: LabelledImages, ranks: Ranks | None = None) -> None:
         self.facts = run.facts
         self.performance = run.performance
-        self.folder = run.folder
+        self.folder, self.start = run.folder, run.start
         privacy = run.facts.config.privacy
         is_declared = privacy.labels_are_public or not run.facts.classes_from_data
         notes = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
@@ -87,12 +89,13 @@ class Session:
             self.notes += filter(None, [change_terms(facts, self.budget, run.changes, shared)])
         self.plan = plan_in_force(facts, run.ledger, self.budget.authorisation)
         self._next_step = next_step(run.ledger.lines)
-        self.student = Student(facts.student_plan, facts.streams, ranks.device(self.performance.device))
+        device = ranks.device(self.performance.device)
+        self.student = Student(facts.student_plan, facts.streams, device, run.start_weights)
         config, noise = terms_in_force(run.ledger).config(facts.config), noise_for_step(facts.config)
         announce(ranks, self.performance, run.ledger.head)
         folder = None if run.folder is None else run.folder.private
         self.teachers = make_teachers(
-            facts, data, run.partition, run.private, self.performance, folder, ranks
+            facts, data, run.partition, run.private, self.performance, folder, ranks, run.start
         )
         self.parts = Parts(
             config=config,
@@ -117,6 +120,7 @@ class Session:
         *,
         signal_matters: bool = True,
         ranks: Ranks | None = None,
+        make_start: MakeStart | None = None,
     ) -> Session:
         """A new run; with ``root`` its folder is made, and removed again if the run cannot begin.
 
@@ -127,6 +131,7 @@ class Session:
             budget_file: the data set's budget, open; charged before the run's own, and closed with the run.
             signal_matters: False for an audit, which has few teachers and learns nothing from them.
             ranks: where other processes hold teachers too; this is the first of them, and needs ``root``.
+            make_start: of public weights to begin with; None to begin at random.
 
         Raises:
             DataLensError: settings or data that do not fit; nothing is left behind.
@@ -136,7 +141,7 @@ class Session:
         """
         if root is None and ranks is not None and ranks.world_size > 1:
             raise RunError(NEEDS_FOLDER)
-        run = open_new(config, data, root, budget_file, signal_matters=signal_matters)
+        run = open_new(config, data, root, budget_file, signal_matters=signal_matters, make_start=make_start)
         try:
             session = cls(run, data, ranks)
         except BaseException:

@@ -30,6 +30,8 @@ from datalens.training.release import (
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import NEEDS_FOLDER, Progress, Session
 from datalens.training.shared_budget import budget_for
+from datalens.training.start_file import PublicStart
+from datalens.training.starting import PublicSource, note_of_shared, require_used, start_maker, start_of
 from datalens.training.trained import Trained
 
 Tell = Callable[[Progress], None]
@@ -57,6 +59,7 @@ class DataLens(Trained[Config, PublicFacts]):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self._records: list[DirectionRecord] = []
+        self._start: PublicStart | None = None
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -71,7 +74,9 @@ class DataLens(Trained[Config, PublicFacts]):
         out: str | os.PathLike[str] | None = None,
         budget_file: str | os.PathLike[str] | None = None,
         data_name: str | None = None,
+        public_init: PublicSource | None = None,
         tell: Tell | None = None,
+        tell_public_init: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
         ranks: Ranks | None = None,
     ) -> DataLens:
@@ -88,12 +93,17 @@ class DataLens(Trained[Config, PublicFacts]):
             out: a new folder for the run; left out, nothing is written and nothing can be resumed.
             budget_file: the data set's budget (see ``datalens budget``), charged before the run's own.
             data_name: the name that the budget file must have; left out, any.
+            public_init: what generator and trained discriminators begin with: public images (with ``public=True``),
+                on which they learn before the run as ``config.public_init`` says, or the folder of a run on public
+                images with the same networks. Left out, they begin at random.
             tell: called with a :class:`Progress` after every step.
+            tell_public_init: called with (steps done, of how many) while the start is learned from public images.
             stop: asked before every step; True ends the training early (resumable where ``out`` is given).
             ranks: where several processes train the run together, each of which calls this; they need ``out``.
 
         Raises:
             DataLensError: settings or data that do not fit; raised before anything is trained.
+            NotBegunError: it was asked to stop while it learned from public images; nothing is left.
 
         Warns:
             PrivacyWarning: delta is not below one over the number of records.
@@ -114,9 +124,16 @@ class DataLens(Trained[Config, PublicFacts]):
             self.config = self.config.replace(privacy__labels_are_public=True)
         if ranks is not None and not ranks.is_first:
             return self._follow(None if out is None else Path(out), data, ranks, stop)
+        make_start, note = None, None
+        if public_init is None:
+            require_used(self.config.public_init)
+        else:
+            make_start = start_maker(public_init, data, stop=stop, tell=tell_public_init)
+            note = note_of_shared(public_init, data) if isinstance(public_init, LabelledImages) else None
         with budget_for(budget_file, data_name) as shared:
             root = None if out is None else Path(out)
-            session = Session.begin(self.config, data, root, shared, ranks=ranks)
+            session = Session.begin(self.config, data, root, shared, ranks=ranks, make_start=make_start)
+        session.notes += filter(None, [note])
         return self._train(session, tell, stop)
 
     @classmethod
@@ -157,6 +174,7 @@ class DataLens(Trained[Config, PublicFacts]):
             self._ledger = session.ledger
             self._generator = session.student.finished_generator()
             self._records = session.records
+            self._start = session.start
             self._made_in = environment(session.student.device)
             self._notes = tuple(session.notes)
             if session.folder is not None:
@@ -195,6 +213,8 @@ class DataLens(Trained[Config, PublicFacts]):
             lines = b"".join(line.encode() for line in self.ledger.lines)
             write_atomically(target.ledger, lines)
             write_directions(target.directions, self._records)
+            if self._start is not None:
+                write_atomically(target.public_init, self._start.content)
             write_release(target, self)
         except BaseException:
             target.discard()
@@ -217,6 +237,7 @@ class DataLens(Trained[Config, PublicFacts]):
         loaded._ledger = Ledger.read(source.ledger)
         if source.directions.is_file():
             loaded._records = read_directions(source.directions)
+        loaded._start = start_of(source, facts)
         loaded._made_in = read_environment(source.generator)
         return loaded
 

@@ -84,6 +84,7 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: 
         "planned_events": [event.to_json() for event in _planned_events(facts.config, plan)],
         "publishable": privacy.is_publishable,
         "data": facts.data_name,
+        **({} if facts.start is None else {"public_init": facts.start.sha256}),
     }
 
 

@@ -39,6 +39,7 @@ from datalens.training.plan import Plan
 from datalens.training.release import certify, environment, write_network
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
+from datalens.training.starting import require_used
 from datalens.training.terms import ledger_header
 from datalens.training.tuned import METHOD
 from datalens.training.tuning_plan import TuningPlan
@@ -92,6 +93,7 @@ def tune(
     """
     for config in plan.candidates:
         require_public_classes(config.privacy, data)
+        require_used(config.public_init)
     if budget_file is not None:
         budget_file.require(plan.event, 1)
     folder = RunFolder.create(root)

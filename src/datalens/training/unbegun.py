@@ -12,7 +12,7 @@ from pathlib import Path
 from datalens.privacy.ledger import Ledger
 from datalens.training.run_folder import RunFolder
 
-_TEMPORARY = re.compile(r"\.(secrets|partition|config|ledger)\..*\.(tmp|new)")
+_TEMPORARY = re.compile(r"\.(secrets|partition|config|ledger|public-init)\..*\.(tmp|new)")
 
 
 def clear_unbegun(root: Path) -> bool:
@@ -36,7 +36,8 @@ def clear_unbegun(root: Path) -> bool:
 
 def _holds_a_beginning(folder: RunFolder) -> bool:
     """Whether all files are such as are written before the settings."""
-    parts, known = {folder.private, folder.release}, {folder.secrets, folder.partition, folder.ledger}
+    parts = {folder.private, folder.release}
+    known = {folder.secrets, folder.partition, folder.ledger, folder.public_init}
     if set(folder.root.iterdir()) != parts or any(part.is_symlink() for part in parts):
         return False
     return all(

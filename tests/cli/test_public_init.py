@@ -1,0 +1,159 @@
+"""``datalens train --public-init``: what it says, and every mistake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from datalens.audit.verify import verify_run
+
+TINY = (
+    *("--num-records", 60, "--classes", "a,b", "--num-teachers", 10, "--top-k", 5, "--num-steps", 2),
+    *("--batch-size", 4, "--epsilon", 30),
+)
+SETTINGS = """
+[teachers]
+kind = "KIND"
+[student]
+hidden_units = 8
+channels = 4
+[public_init]
+steps = 3
+batch_size = 8
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[object]:
+    """``train`` on 60 images of 8x8, two classes, with kernel teachers."""
+    rng = np.random.default_rng(1)
+    np.savez(tmp_path / "people.npz", x=rng.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=np.arange(60) % 2)
+    (tmp_path / "s.toml").write_text(SETTINGS.replace("KIND", "kernel"))
+    return [
+        "train",
+        tmp_path / "people.npz",
+        "--out",
+        tmp_path / "run",
+        *TINY,
+        "--config",
+        tmp_path / "s.toml",
+    ]
+
+
+def folder_of(root: Path, classes: tuple[str, ...] = ("a", "b"), size: int = 12) -> Path:
+    """A folder of colour images of different sizes."""
+    rng = np.random.default_rng(2)
+    for number, name in enumerate(classes):
+        (root / name).mkdir(parents=True)
+        for index in range(5):
+            side = size + number + index
+            pixels = rng.integers(0, 256, (side, side, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(root / name / f"{index}.png")
+    return root
+
+
+def test_a_published_set(call, words, tmp_path) -> None:
+    answer = call(*words, "--public-init", "shapes")
+    assert answer.status == 0, answer.err
+    assert (
+        "public start: the generator starts (kernel teachers have no weights) from 3 steps on 4000 images of shapes, "
+        "each with a class by lot, as their classes are others"
+    ) in answer.out
+    assert verify_run(tmp_path / "run", replay=True).differences == []
+    assert "public-init.safetensors" in (tmp_path / "run" / "release" / "README.md").read_text()
+
+
+def test_a_folder_with_the_same_classes_and_discriminators_that_start(call, words, tmp_path) -> None:
+    (tmp_path / "s.toml").write_text(SETTINGS.replace("KIND", "paper"))
+    folder = folder_of(tmp_path / "pictures")
+    complaint = call(*words, "--public-init", folder).complaint
+    assert "--public-init-is-public" in complaint
+    assert not (tmp_path / "run").exists()
+    answer = call(*words, "--public-init", folder, "--public-init-is-public")
+    assert answer.status == 0, answer.err
+    assert "generator and discriminators start from 3 steps on 10 images" in answer.out
+    assert "with their classes" in answer.out
+    config = (tmp_path / "run" / "release" / "config.json").read_text()
+    assert json.loads(config)["public_init"]["name"] == "pictures"
+    assert str(tmp_path) not in config  # of a path its last part alone
+    assert verify_run(tmp_path / "run").agrees
+
+
+def test_a_run_on_public_images(call, words, tmp_path) -> None:
+    first = ["train", tmp_path / "people.npz", "--out", tmp_path / "first", *TINY[2:]]
+    (tmp_path / "plain.toml").write_text(SETTINGS.replace("KIND", "kernel").partition("[public_init]")[0])
+    other = np.random.default_rng(5).integers(0, 256, (60, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "other.npz", x=other, y=np.arange(60) % 2)
+    first[1] = tmp_path / "other.npz"
+    answer = call(*first, "--config", tmp_path / "plain.toml", "--public-data")
+    assert answer.status == 0, answer.err
+    again = call(*words, "--public-init", tmp_path / "first")
+    assert again.status == 0, again.err
+    assert "from the run in" in again.out
+    needless = call(
+        *[*words[:3], tmp_path / "b", *words[4:]],
+        "--public-init",
+        tmp_path / "first",
+        "--public-init-is-public",
+    )
+    assert "leave it out" in needless.complaint
+    private = call(*[*words[:3], tmp_path / "c", *words[4:]], "--public-init", tmp_path / "run")
+    assert "learned from people's data" in private.complaint
+    assert not (tmp_path / "b").exists()
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (["--public-init-is-public"], "belongs to --public-init"),
+        (["--public-init", "people"], "names the images that are to be protected"),
+        (["--public-init", "copy", "--public-init-is-public"], "holds the very images"),
+        (["--public-init", "nowhere", "--public-init-is-public"], "no source of that name"),
+        (["--public-init", "shapes", "--method", "dp-merf"], "is for the method datalens"),
+        ([], "has settings of a public start, and there is none"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(call, words, tmp_path, more, complaint) -> None:
+    shutil.copy(tmp_path / "people.npz", tmp_path / "copy.npz")
+    places = {"people": tmp_path / "." / "people.npz", "copy": tmp_path / "copy.npz"}
+    answer = call(*words, *(places.get(word, word) for word in more))
+    assert complaint in answer.complaint
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_resumed_run_keeps_its_start(call, words, tmp_path) -> None:
+    assert call(*words, "--public-init", "shapes").status == 0
+    resume = ["train", words[1], "--resume", tmp_path / "run"]
+    assert "a resumed run keeps it" in call(*resume, "--public-init", "shapes").complaint
+    assert call(*resume, "--epsilon", 60, "--num-steps", 3).status == 0
+    assert verify_run(tmp_path / "run", replay=True).differences == []
+
+
+def test_ctrl_c_while_it_learns(words, tmp_path) -> None:
+    """The first signal ends it, and nothing is kept."""
+    (tmp_path / "s.toml").write_text(
+        SETTINGS.replace("KIND", "kernel").replace("steps = 3", "steps = 1000000")
+    )
+    program = (
+        "import sys\nfrom datalens.cli.main import main\nfrom datalens.training import pretraining\n"
+        "minibatch = pretraining._minibatch\n"
+        "def told(*given):\n    print('learning', flush=True)\n    return minibatch(*given)\n"
+        "pretraining._minibatch = told\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    command = [sys.executable, "-c", program, *map(str, words), "--public-init", "shapes", "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "learning\n"
+    process.send_signal(2)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1] == "error: interrupted; nothing was kept"
+    assert not (tmp_path / "run").exists()
