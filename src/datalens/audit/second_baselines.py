@@ -54,6 +54,7 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         "method": (header["method"], config["method"], config["config"]["method"]),
         "name": (mechanism["name"], config["method"]),
         "adjacency": (header["adjacency"], promises.BLANKED if insecure else promises.ADD_OR_REMOVE),
+        "unit": (None, config.get("unit")),
         "publishable": (header["publishable"], fit),
         "data": (header["data"], config["data"]),
         "num_records": (mechanism["num_records"], config["num_records"]),

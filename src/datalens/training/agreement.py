@@ -6,7 +6,8 @@ from pathlib import Path
 
 from datalens.errors import CheckpointError, RunError
 from datalens.privacy.ledger import Ledger, LineKind
-from datalens.teachers.partition import Partition
+from datalens.privacy.promises import ADD_OR_REMOVE_GROUP
+from datalens.teachers.groups import SlotMap
 from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts, RunFacts
 from datalens.training.files import read_json
@@ -15,7 +16,7 @@ from datalens.training.run_folder import RunFolder
 from datalens.training.terms import is_step, step_of
 
 
-def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> None:
+def check_header(ledger: Ledger, facts: PublicFacts, partition: SlotMap) -> None:
     """The ledger's first line is about these settings and this slot map.
 
     Raises:
@@ -41,10 +42,9 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> No
                 f"{ledger.path}: says {name} {found.get(name)!r}, the run's settings say {value!r}; restore the "
                 "files that belong together"
             )
-    adjacency = "add-or-remove-one" if partition.from_os_entropy else "one-record-blanked"
-    if (partition.num_teachers, partition.num_records) != (voting.num_teachers, facts.num_records) or (
-        ledger.header.get("adjacency") != adjacency
-    ):
+    is_other = (partition.num_teachers, partition.num_records) != (voting.num_teachers, facts.num_records)
+    is_other |= (partition.adjacency == ADD_OR_REMOVE_GROUP) is not facts.of_groups
+    if is_other or ledger.header.get("adjacency") != partition.adjacency:
         raise RunError(f"{ledger.path}: is about another slot map than the run's; restore the files")
 
 

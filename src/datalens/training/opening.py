@@ -14,7 +14,7 @@ from datalens.errors import PrivacyWarning, RunError
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
-from datalens.teachers.partition import Partition
+from datalens.teachers.groups import SlotMap
 from datalens.training.agreement import check_class_order, check_header, check_heads
 from datalens.training.assembly import draw_run
 from datalens.training.changes import split_performance
@@ -30,7 +30,6 @@ from datalens.training.private_files import (
     require_private,
     save_partition,
 )
-from datalens.training.repeats import refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import close_shared_budget, open_charged_budget
 from datalens.training.terms import ledger_header
@@ -53,7 +52,7 @@ class OpenRun:
     """
 
     facts: PublicFacts
-    partition: Partition
+    partition: SlotMap
     private: Streams
     ledger: Ledger
     folder: RunFolder | None = None
@@ -94,7 +93,6 @@ def open_new(
     Warns:
         PrivacyWarning: a delta at which releasing a whole record would be allowed.
     """
-    refuse_groups(data)
     require_device(config.performance.device)
     facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
     for doubt in doubts:
