@@ -1,4 +1,4 @@
-"""Several records of one person: exact repeats are pointed out to the owner, declared groups refused."""
+"""Several records of one person: exact repeats are pointed out to the owner, declared groups kept together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from small_runs import small_config, small_data
 from datalens import DataLens
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError
+from datalens.training.repeats import note_of_repeats
 
 
 def _repeated() -> LabelledImages:

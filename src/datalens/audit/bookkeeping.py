@@ -78,6 +78,8 @@ def check_slots(slots: np.ndarray, num_records: int, num_teachers: int, shard_si
 
 def check_groups(slots: np.ndarray, group_ids: np.ndarray, num_teachers: int, shard_size: int) -> Finding:
     """All records of a group with one teacher or left out, every slot within the teachers' own, none taken twice."""
+    if len(slots) != len(group_ids):
+        return failed("partition", f"{len(slots)} records have slots and {len(group_ids)} have groups")
     taken = slots >= 0
     twice = sum(count > 1 for count in Counter(slots[taken].tolist()).values())
     outside = int(((slots < -1) | (slots >= num_teachers * shard_size)).sum())
@@ -89,5 +91,6 @@ def check_groups(slots: np.ndarray, group_ids: np.ndarray, num_teachers: int, sh
         f"{num_teachers} teachers of {shard_size} slots; {twice} slots hold two records, {outside} do not exist, "
         f"{torn} of {len(owners)} groups are with more than one teacher"
     )
-    passed = not (twice or outside or torn) and len(slots) == len(group_ids)
-    return Finding("partition", passed, text, {"twice": twice, "torn": torn}, private=True)
+    return Finding(
+        "partition", not (twice or outside or torn), text, {"twice": twice, "torn": torn}, private=True
+    )

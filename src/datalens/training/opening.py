@@ -135,6 +135,11 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     require_device(performance.device)
     kept = Secrets.read(folder.secrets)
     check_class_order(data.classes, facts, root)
+    if facts.of_groups and data.group_ids is None:
+        raise RunError(
+            f"{root}: the run keeps groups of records together; name the same groups again (--group-column; "
+            "data.with_groups(names) in Python)"
+        )
     if kept.fingerprint != fingerprint(data):
         raise RunError(f"{root}: these are not the data of this run; resume with the same data")
     partition = load_partition(folder.partition)
