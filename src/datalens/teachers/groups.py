@@ -45,7 +45,7 @@ class GroupPartition:
         DataError: more records than ``num_records``, or ids of another kind.
 
     >>> ids = np.array([5, 9, 5, 5], np.int64)
-    >>> groups = GroupPartition(ids, num_records=4, num_teachers=2, shard_size=3, key=bytes(32))
+    >>> groups = GroupPartition(ids, num_records=4, num_teachers=2, shard_size=4, key=bytes(32))
     >>> groups.teacher_of(0) == groups.teacher_of(2) == groups.teacher_of(3)
     True
     """
