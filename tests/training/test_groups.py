@@ -275,6 +275,8 @@ def test_slots_may_outnumber_records_and_num_records_still_bounds_them() -> None
     DataLens(small_config(voting__shard_size=60)).fit(grouped())
     with pytest.raises(DataLensError, match=r"--num-records 59.*data hold 60"):
         DataLens(small_config(privacy__num_records=59)).fit(grouped())
+    with pytest.raises(ConfigError, match="--num-teachers 70"):
+        DataLens(small_config(voting__num_teachers=70, voting__shard_size=1)).fit(grouped())
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ class GPateSettings(StudentMethodSettings):
     threshold_noise: Positive = 3.0
     teachers: Teachers = Teachers()
 
+    keeps_groups: ClassVar[bool] = True
+
     @property
     def clip(self) -> float:
         """The bound in use."""
@@ -76,7 +78,7 @@ class GPateSettings(StudentMethodSettings):
         Raises:
             ConfigError: no noise does, or settings do not fit each other or the images.
         """
-        check_shards(self.num_teachers, self.shard_size, size.num_records)
+        check_shards(self.num_teachers, self.shard_size, size)
         check_bins(self.clip, self.num_bins)
         if self.num_projected > math.prod(size.image_shape):
             raise ConfigError(

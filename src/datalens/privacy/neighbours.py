@@ -37,7 +37,7 @@ def replace_one(
     beside the headline; where steps are Poisson-sampled it is that of two moves.
     """
     if ledger.header.get("adjacency") == promises.ADD_OR_REMOVE_GROUP:
-        moved = [_twice(event) for event in plan]
+        moved = [of_two_teachers(event) for event in plan]
         bound = accountant.epsilon(moved, delta) if plan else math.inf
         return {"epsilon": finite(bound), "why": promises.REPLACE_ONE_GROUP_TEXT}
     if any(isinstance(event, PoissonGaussianEvent) for event in (*plan, *events)):
@@ -50,7 +50,7 @@ def replace_one(
     return {"epsilon": finite(max(cost, promised)), "why": promises.REPLACE_ONE_COUNTED}
 
 
-def _twice(event: Event) -> Event:
+def of_two_teachers(event: Event) -> Event:
     """The event of a release in which the votes of two teachers change.
 
     Raises:

@@ -94,6 +94,11 @@ class GroupPartition:
         """Records that no teacher sees, as theirs was full. Private."""
         return int(np.count_nonzero(self.slot_of_record == EMPTY))
 
+    def shard(self, teacher: int) -> np.ndarray:
+        """int64: the records of one teacher, in slot order, without its empty slots."""
+        slots = self.record_of_slot[teacher]
+        return slots[slots != EMPTY]
+
     def teacher_of(self, record: int) -> int | None:
         """The one teacher that sees a record, or None where it is left out."""
         slot = int(self.slot_of_record[record])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, RunError
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.promises import ADD_OR_REMOVE_GROUP
@@ -12,6 +13,7 @@ from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts, RunFacts
 from datalens.training.files import read_json
 from datalens.training.heads import known_head
+from datalens.training.private_files import Secrets, fingerprint
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import is_step, step_of
 
@@ -75,6 +77,21 @@ def check_class_order(classes: tuple[str, ...], facts: RunFacts, root: Path) -> 
             f"{root}: the run's classes are in the order {','.join(facts.classes)}, not {','.join(classes)}; "
             "give them in its order (--classes; classes=[...] in Python)"
         )
+
+
+def check_data(data: LabelledImages, facts: RunFacts, kept: Secrets, root: Path) -> None:
+    """The data are those that the run began with, groups among them.
+
+    Raises:
+        RunError: they are not.
+    """
+    if facts.of_groups and data.group_ids is None:
+        raise RunError(
+            f"{root}: the run keeps groups of records together; name the same groups again (--group-column; "
+            "data.with_groups(names) in Python)"
+        )
+    if kept.fingerprint != fingerprint(data):
+        raise RunError(f"{root}: these are not the data of this run; resume with the same data")
 
 
 def check_records(records: list[DirectionRecord], ledger: Ledger, path: Path) -> None:

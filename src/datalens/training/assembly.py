@@ -126,7 +126,10 @@ def draw_run(
     seed = config.privacy.insecure_seed
     public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")
     private = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "private")
-    partition = draw_slots(config, data, num_records, private)
+    voting = config.voting
+    partition = draw_slots(
+        data, num_records, voting.num_teachers, voting.shard_size, private, seeded=seed is not None
+    )
     facts = PublicFacts(
         config=config,
         **shown_of(data),

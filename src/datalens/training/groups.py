@@ -10,15 +10,15 @@ from datalens.randomness import Streams
 from datalens.teachers.groups import GroupPartition, SlotMap, usual_slots
 from datalens.teachers.partition import EMPTY, Partition
 from datalens.training.config import Config
+from datalens.training.sections import Privacy
 
 
-def check_groups(config: Config) -> None:
+def check_groups(privacy: Privacy) -> None:
     """Refuse settings that count records where groups are protected as a whole.
 
     Raises:
         ConfigError: says which to leave out.
     """
-    privacy = config.privacy
     if privacy.group_size != 1:
         raise ConfigError(
             f"--group-size {privacy.group_size} (privacy.group_size): is for records whose persons are not known, "
@@ -41,30 +41,42 @@ def slots_of_teacher(config: Config, num_records: int, *, of_groups: bool) -> in
     return num_records // voting.num_teachers
 
 
-def draw_slots(config: Config, data: LabelledImages, num_records: int, private: Streams) -> SlotMap:
+def draw_slots(
+    data: LabelledImages,
+    num_records: int,
+    num_teachers: int,
+    shard_size: int | None,
+    private: Streams,
+    *,
+    seeded: bool,
+) -> SlotMap:
     """Give every record a slot, by itself or with its group.
 
-    The key of groups is one of the private streams': from the operating system, or from an insecure seed.
+    Args:
+        data: the sensitive records.
+        num_records: the public bound on them.
+        num_teachers: how many teachers.
+        shard_size: slots of each; None for the usual number.
+        private: streams, one of which is the key of groups.
+        seeded: everything is; without it slots of single records come from the operating system.
 
     Raises:
         DataLensError: numbers that do not fit each other or the data.
     """
-    voting = config.voting
     if data.group_ids is not None:
-        size = slots_of_teacher(config, num_records, of_groups=True)
-        return GroupPartition(
-            data.group_ids, num_records, voting.num_teachers, size, private.key("groups of teachers")
-        )
+        slots = shard_size or usual_slots(num_records, num_teachers)
+        key = private.key("groups of teachers")
+        return GroupPartition(data.group_ids, num_records, num_teachers, slots, key)
     return Partition.draw(
         num_records=num_records,
-        num_teachers=voting.num_teachers,
+        num_teachers=num_teachers,
         num_present=data.num_records,
-        shard_size=voting.shard_size,
-        rng=None if config.privacy.insecure_seed is None else private.numpy("slots"),
+        shard_size=shard_size,
+        rng=private.numpy("slots") if seeded else None,
     )
 
 
-def note_of_groups(partition: SlotMap, name: str) -> str | None:
+def note_of_groups(partition: SlotMap | None, name: str) -> str | None:
     """One line on how groups came to lie, or None where there are none. Private: it counts records."""
     if not isinstance(partition, GroupPartition):
         return None

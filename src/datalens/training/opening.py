@@ -15,7 +15,7 @@ from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.teachers.groups import SlotMap
-from datalens.training.agreement import check_class_order, check_header, check_heads
+from datalens.training.agreement import check_class_order, check_data, check_header, check_heads
 from datalens.training.assembly import draw_run
 from datalens.training.changes import split_performance
 from datalens.training.config import Config, Performance
@@ -135,13 +135,7 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     require_device(performance.device)
     kept = Secrets.read(folder.secrets)
     check_class_order(data.classes, facts, root)
-    if facts.of_groups and data.group_ids is None:
-        raise RunError(
-            f"{root}: the run keeps groups of records together; name the same groups again (--group-column; "
-            "data.with_groups(names) in Python)"
-        )
-    if kept.fingerprint != fingerprint(data):
-        raise RunError(f"{root}: these are not the data of this run; resume with the same data")
+    check_data(data, facts, kept, root)
     partition = load_partition(folder.partition)
     ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts, partition))
     return OpenRun(facts, partition, kept.streams, ledger, folder, shared, performance, changes)

@@ -95,9 +95,8 @@ def check_plan(
     """
     dim = math.prod(image_shape)
     if of_groups:
-        check_groups(config)
-    else:
-        _check_shards(config, num_records)
+        check_groups(config.privacy)
+    _check_shards(config, num_records, of_groups=of_groups)
     check_mechanism(config, dim)
     voting, privacy = config.voting, config.privacy
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
@@ -171,9 +170,10 @@ def plan_releases(config: Config, dim: int) -> Plan:
     return Plan(stddev, num_steps, event, authorisation, mechanism)
 
 
-def _check_shards(config: Config, num_records: int) -> None:
-    """Every teacher needs records of its own."""
-    num_teachers, shard_size = config.voting.num_teachers, config.voting.shard_size
+def _check_shards(config: Config, num_records: int, *, of_groups: bool) -> None:
+    """Every teacher needs records of its own; where they come in groups, its slots need not be filled."""
+    num_teachers = config.voting.num_teachers
+    shard_size = None if of_groups else config.voting.shard_size
     if num_teachers * (shard_size or 1) <= num_records:
         return
     if shard_size is None:
