@@ -41,7 +41,7 @@ class GPateSettings(StudentMethodSettings):
 
     Attributes:
         num_teachers: N.
-        shard_size: slots of each teacher; None for all that fit.
+        shard_size: slots of each teacher; None for all that fit, with groups for twice an even share.
         batch_size: generated images asked about in one step.
         num_projected: coordinates of the projection, P, each one question for every image.
         num_bins: bins of a projected coordinate, K.

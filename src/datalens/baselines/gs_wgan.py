@@ -49,7 +49,7 @@ class GSWganSettings(GeneratorSettings):
         max_grad_norm: longest gradient for one image, C; longer ones are cut to it. 1, as the penalty wants it.
         noise_multiplier: noise over C, on every coordinate; None for the least that fits (as published, 1.07).
         num_critics: each with records of its own.
-        shard_size: slots of each critic; None for all that fit.
+        shard_size: slots of each critic; None for all that fit, with groups for twice an even share.
         critic_steps: of a critic in its turn.
         records_per_step: records that it draws for each.
         gradient_penalty: weight of the penalty on the length of the critic's gradient.

@@ -39,7 +39,7 @@ class PateGanSettings(StudentMethodSettings):
 
     Attributes:
         num_teachers: N.
-        shard_size: slots of each teacher; None for all that fit.
+        shard_size: slots of each teacher; None for all that fit, with groups for twice an even share.
         batch_size: generated images of one vote, and of every other batch.
         num_steps: steps of the generator.
         teacher_steps: Adam steps of every teacher before each of them.
