@@ -20,7 +20,7 @@ KEY = bytes(range(32))
 
 def partition_of(ids: list[int] | np.ndarray, num_teachers: int = 5, shard_size: int = 4) -> GroupPartition:
     ids = np.asarray(ids, np.int64)
-    return GroupPartition(ids, max(1, len(ids)), num_teachers, shard_size, KEY)
+    return GroupPartition(ids, max(shard_size, len(ids)), num_teachers, shard_size, KEY)
 
 
 @st.composite
@@ -41,7 +41,7 @@ def test_a_group_sits_with_one_teacher_and_every_record_in_one_slot_or_none(
     grouping: tuple[np.ndarray, int, int, bytes],
 ) -> None:
     ids, num_teachers, shard_size, key = grouping
-    partition = GroupPartition(ids, len(ids), num_teachers, shard_size, key)
+    partition = GroupPartition(ids, 60, num_teachers, shard_size, key)
     held = partition.record_of_slot[partition.record_of_slot != EMPTY]
     left = [record for record in range(len(ids)) if partition.teacher_of(record) is None]
     assert sorted([*held.tolist(), *left]) == list(range(len(ids)))
@@ -64,9 +64,9 @@ def test_taking_a_whole_group_out_changes_no_slot_of_another_teacher(
     """Slot by slot the same record, compared by its place in the data before."""
     ids, num_teachers, shard_size, key = grouping
     gone = data.draw(st.sampled_from(sorted(set(ids.tolist()))))
-    before = GroupPartition(ids, len(ids), num_teachers, shard_size, key)
+    before = GroupPartition(ids, 60, num_teachers, shard_size, key)
     stays = np.flatnonzero(ids != gone)
-    after = GroupPartition(ids[stays], len(ids), num_teachers, shard_size, key)
+    after = GroupPartition(ids[stays], 60, num_teachers, shard_size, key)
     slots = after.record_of_slot.copy()
     is_full = slots != EMPTY
     slots[is_full] = stays[slots[is_full]]
@@ -132,6 +132,8 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         GroupPartition(ids, 2, 1, 1, KEY)
     with pytest.raises(ConfigError, match="shard_size is 0"):
         GroupPartition(ids, 3, 1, 0, KEY)
+    with pytest.raises(ConfigError, match=r"shard_size is 4.*at most 3"):
+        GroupPartition(ids, 3, 1, 4, KEY)
     with pytest.raises(ConfigError, match="5 bytes"):
         GroupPartition(ids, 3, 1, 1, b"short")
     with pytest.raises(DataError, match="int64"):
@@ -141,4 +143,5 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
 
 def test_usual_slots_is_twice_an_even_share() -> None:
     assert usual_slots(60_000, 4000) == 30
-    assert usual_slots(1, 7) == 2
+    assert usual_slots(7, 7) == 2
+    assert usual_slots(1, 1) == 1

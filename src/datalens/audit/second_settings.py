@@ -107,7 +107,7 @@ def _partition(mechanism: Json, voting: Json, *, of_groups: bool) -> Iterator[st
     """
     teachers, size, records = (mechanism[name] for name in ("num_teachers", "shard_size", "num_records"))
     asked = voting.get("shard_size")
-    usual = 2 * math.ceil(records / teachers) if of_groups else records // teachers
+    usual = min(records, 2 * math.ceil(records / teachers)) if of_groups else records // teachers
     expected = usual if asked is None else asked
     if size != expected:
         yield f"{LEDGER} says shard_size {size!r:.40}, {CONFIG} gives {expected!r:.40}"

@@ -41,7 +41,7 @@ class GroupPartition:
         record_of_slot: int64 [T, shard_size], the record in each teacher's slot, -1 for an empty one.
 
     Raises:
-        ConfigError: numbers below 1, or a key of another size.
+        ConfigError: numbers below 1, more slots than records, or a key of another size.
         DataError: more records than ``num_records``, or ids of another kind.
 
     >>> ids = np.array([5, 9, 5, 5], np.int64)
@@ -71,6 +71,11 @@ class GroupPartition:
             raise DataError(
                 f"num_records is {self.num_records}, but the data hold {len(ids)}; "
                 "declare at least as many, or leave records out before training"
+            )
+        if self.shard_size > self.num_records:
+            raise ConfigError(
+                f"shard_size is {self.shard_size}, but no teacher can have more than all {self.num_records} records; "
+                f"use at most {self.num_records}"
             )
         slots = self._slots()
         shards = np.full(self.num_teachers * self.shard_size, EMPTY, np.int64)
@@ -164,12 +169,12 @@ def slot_map_from_arrays(arrays: Mapping[str, np.ndarray]) -> SlotMap:
 
 
 def usual_slots(num_records: int, num_teachers: int) -> int:
-    """Slots of a teacher where groups go to teachers by hash, from public numbers: twice an even share.
+    """Slots of a teacher where groups go to teachers by hash, from public numbers: twice an even share, at most all.
 
-    >>> usual_slots(60, 10), usual_slots(7, 2)
-    (12, 8)
+    >>> usual_slots(60, 10), usual_slots(7, 2), usual_slots(5, 1)
+    (12, 7, 5)
     """
-    return 2 * -(-num_records // num_teachers)
+    return min(num_records, 2 * -(-num_records // num_teachers))
 
 
 def _places(kind_R: np.ndarray) -> np.ndarray:
