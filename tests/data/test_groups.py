@@ -55,6 +55,7 @@ def test_an_id_is_fixed_for_good() -> None:
         (np.array([True, False]), "bool"),
         (np.zeros((2, 2), int), r"\(2, 2\)"),
         (np.array([b"\xff"]), "UTF-8"),
+        ([["a"], ["b", "c"]], "no plain list"),
     ],
 )
 def test_other_names_are_refused_in_one_line(names: object, said: str) -> None:

@@ -16,11 +16,23 @@ from datalens.errors import DataError
 _PERSON = b"datalens group"
 
 
+def group_id(text: str) -> int:
+    """The number of a group: 63 bits of BLAKE2b of its name, so from 0 to 2**63 - 1.
+
+    Two names share one with chance below 2**-62, and would then count as one group, which takes nothing from the
+    guarantee.
+
+    >>> group_id("ann") == group_id("ann"), group_id("ann") == group_id("bob"), 0 <= group_id("") < 2**63
+    (True, False, True)
+    """
+    word = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=_PERSON).digest()
+    return int.from_bytes(word, "big") >> 1
+
+
 def group_ids_of(names: Sequence[Any] | np.ndarray, name: str = "groups") -> np.ndarray:
     """``group_ids`` for :class:`datalens.data.images.LabelledImages` from one name for each record.
 
-    A name is text or a whole number, and 7 is the same name as "7". Its number is a digest of 63 bits: two names
-    share one with chance below 2**-62, and would then count as one group, which takes nothing from the guarantee.
+    A name is text or a whole number, and 7 is the same name as "7"; its number is :func:`group_id`.
 
     Args:
         names: [R] or [R, 1].
@@ -36,12 +48,15 @@ def group_ids_of(names: Sequence[Any] | np.ndarray, name: str = "groups") -> np.
     >>> bool(ids[0] == ids[2] != ids[1]), bool(ids[1] == group_ids_of(["bob"])[0])
     (True, True)
     """
-    array = _texts(np.asarray(names), name)
+    try:
+        array = _texts(np.asarray(names), name)
+    except ValueError:  # rows of unequal length
+        raise DataError(f"{name}: groups are no plain list; give one text or whole number a record") from None
     distinct, places = np.unique(array, return_inverse=True)
     if distinct.size and not distinct[0]:
         first = int(np.flatnonzero(array == "")[0])
         raise DataError(f"{name}: record {first} has an empty group; name the group of every record")
-    digests = np.array([_digest(text) for text in distinct.tolist()], np.int64)
+    digests = np.array([group_id(text) for text in distinct.tolist()], np.int64)
     return digests[places.reshape(-1)]
 
 
@@ -66,8 +81,3 @@ def _texts(names: np.ndarray, name: str) -> np.ndarray:
     if names.dtype.kind not in "iuU":
         raise DataError(f"{name}: groups are {names.dtype}; give text or whole numbers")
     return names.astype(np.str_)
-
-
-def _digest(text: str) -> int:
-    word = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=_PERSON).digest()
-    return int.from_bytes(word, "big") >> 1
