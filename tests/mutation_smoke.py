@@ -71,6 +71,20 @@ MUTATIONS = (
         "tests/compression/test_topk_sign.py",
     ),
     Mutation(
+        "a group's teacher follows from its place among the groups",
+        "teachers/groups.py",
+        "for value in distinct.tolist()]",
+        "for value in range(len(distinct))]",
+        "tests/teachers/test_groups.py",
+    ),
+    Mutation(
+        "a full teacher chooses by the places of all records",
+        "teachers/groups.py",
+        "pairs = zip(ids.tolist(), place_R.tolist(), strict=True)",
+        "pairs = zip(ids.tolist(), range(len(ids)), strict=True)",
+        "tests/teachers/test_groups.py",
+    ),
+    Mutation(
         "a slot taken twice is accepted",
         "teachers/partition.py",
         "if np.count_nonzero(record_of_any != EMPTY) != len(slots):",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from datalens.audit.bookkeeping import audit_partition, check_slots
+from datalens.audit.bookkeeping import audit_partition, check_groups, check_slots
 from datalens.audit.replay import replay_ledger
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.events import GaussianEvent, NoiseKind
@@ -115,3 +115,18 @@ def test_slot_map(tmp_path: Path) -> None:
 @pytest.mark.parametrize("slots", [[0, 0], [0, 9], [-1, 2]])
 def test_slot_map_that_is_no_injection_fails(slots: list[int]) -> None:
     assert not check_slots(np.array(slots), 6, 3, 2).passed
+
+
+@pytest.mark.parametrize(
+    ("slots", "passed"),
+    [
+        ([0, 1, 2, 3], True),
+        ([0, 1, 2, -1], True),  # the other teacher was full
+        ([0, 2, 1, 3], False),  # both groups with both teachers
+        ([0, 0, 2, 3], False),
+        ([0, 1, 2, 4], False),
+        ([0, 1, 2], False),
+    ],
+)
+def test_a_group_with_two_teachers_is_found(slots: list[int], passed: bool) -> None:
+    assert check_groups(np.array(slots), np.array([7, 7, 9, 9]), 2, 2).passed is passed

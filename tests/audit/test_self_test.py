@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from datalens.audit.findings import Report
@@ -26,6 +28,7 @@ CAUGHT_BY = {
     "top-k by threshold with ties": {"sensitivity", "mechanism"},
     "a shared shard": {"shards", "isolation"},
     "wrapped partitions": {"shards"},
+    "groups dealt out by record": {"shards", "isolation"},
     "shared optimiser state": {"isolation"},
     "resume that resets the budget": {"budget-resumed", "ledger-cost"},
 }
@@ -66,6 +69,13 @@ def test_broken_product_is_caught_and_by_what_should_catch_it(name: str, sound: 
 def test_sound_product_passes(changes: dict[str, object], sound: Subject) -> None:
     config = sound.config.replace(voting__noise_stddev=None, **changes)
     assert failures(Subject.of(config, sound.image_shape, sound.num_classes)) == set()
+
+
+@pytest.mark.parametrize("kind", ["kernel", "matching", "paper"])
+def test_sound_product_with_groups_passes(kind: str, sound: Subject) -> None:
+    config = sound.config.replace(voting__noise_stddev=None, teachers__kind=kind)
+    subject = replace(Subject.of(config, sound.image_shape, sound.num_classes), of_groups=True)
+    assert failures(subject) == set()
 
 
 def test_sound_product_passes_with_discrete_noise(sound: Subject) -> None:

@@ -1,4 +1,4 @@
-"""Several records of one person: exact repeats are pointed out to the owner, declared groups refused."""
+"""Several records of one person: exact repeats are pointed out to the owner, declared groups kept together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from small_runs import small_config, small_data
 from datalens import DataLens
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError
+from datalens.training.repeats import note_of_repeats
 
 
 def _repeated() -> LabelledImages:
@@ -48,9 +49,17 @@ def test_r51_copies_in_two_teachers_cost_what_two_records_cost() -> None:
     assert two.mu**2 == pytest.approx(4 * one.mu**2)  # four times the cost in Renyi's terms
 
 
-def test_r51_declared_groups_are_refused_before_anything_is_made(tmp_path: Path) -> None:
-    grouped = replace(small_data(), group_ids=np.arange(60, dtype=np.int64) // 2)
-    with pytest.raises(ConfigError, match=r"group_ids.*--group-size") as caught:
-        DataLens(small_config()).fit(grouped, out=tmp_path / "run")
+def test_r51_declared_groups_are_kept_together_and_need_no_group_size(tmp_path: Path) -> None:
+    grouped = replace(_repeated(), group_ids=np.arange(60, dtype=np.int64) // 2)
+    with pytest.raises(ConfigError, match=r"--group-size 2.*leave it out") as caught:
+        DataLens(small_config(privacy__group_size=2)).fit(grouped, out=tmp_path / "run")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_r51_copies_within_a_group_are_no_danger_and_copies_in_several_are_named() -> None:
+    alone = replace(_repeated(), group_ids=np.zeros(60, np.int64))
+    assert note_of_repeats(alone, 1) is None
+    apart = note_of_repeats(replace(_repeated(), group_ids=np.arange(60, dtype=np.int64)), 1)
+    assert apart is not None
+    assert "several groups" in apart

@@ -63,19 +63,21 @@ ANSWERS: dict[str, Callable[[Any], Tensor]] = {
 
 
 def audit_isolation(subject: BaselineSubject) -> list[Finding]:
-    """Each record in turn looks different, and changes the answers of one teacher at most, bit for bit."""
+    """Each record, or group, in turn looks different and changes the answers of one teacher at most, bit for bit."""
     if not subject.num_shards:
         return []
     answers = ANSWERS[subject.method.name]
     data = subject.records()
     sound = answers(subject.learner(Tap(), data))
     changed = []
-    for record in range(data.num_records):
-        other = answers(subject.learner(Tap(), _flipped(data, record)))
+    units = np.arange(data.num_records) if data.group_ids is None else data.group_ids
+    for unit in np.unique(units):
+        other = answers(subject.learner(Tap(), _flipped(data, units == unit)))
         changed.append(int((sound != other).flatten(1).any(1).sum()))
     shared, seen = sum(found > 1 for found in changed), sum(found > 0 for found in changed)
+    what = "records" if data.group_ids is None else "groups"
     text = (
-        f"{seen} of {len(changed)} records changed what a teacher says when they changed; {shared} of them changed "
+        f"{seen} of {len(changed)} {what} changed what a teacher says when they changed; {shared} of them changed "
         f"more than one of {len(sound)} teachers"
     )
     return [Finding("isolation", seen > 0 and shared == 0, text, {"seen": seen, "shared": shared})]
@@ -102,9 +104,9 @@ def audit_crossing(subject: BaselineSubject) -> Finding:
     return Finding("crossing", not differing, text, {"released": len(played), "differing": differing})
 
 
-def _flipped(data: LabelledImages, record: int) -> LabelledImages:
-    """The same records, but for one that is its negative and of the next class."""
+def _flipped(data: LabelledImages, chosen: np.ndarray) -> LabelledImages:
+    """The same records, but for those chosen, each of which is its negative and of the next class."""
     images, labels = data.images.copy(), data.labels.copy()
-    images[record] = 255 - images[record]
-    labels[record] = (labels[record] + 1) % len(data.classes)
+    images[chosen] = 255 - images[chosen]
+    labels[chosen] = (labels[chosen] + 1) % len(data.classes)
     return replace(data, images=np.ascontiguousarray(images), labels=labels)

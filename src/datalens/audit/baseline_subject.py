@@ -108,7 +108,8 @@ class BaselineSubject:
         images = rng.integers(0, 256, (count, *self.size.image_shape), dtype=np.uint8)
         labels = rng.permutation(np.arange(count, dtype=np.int64) % self.size.num_classes)
         classes = tuple(f"class {number}" for number in range(self.size.num_classes))
-        return LabelledImages(images, labels, classes, "drawn", public=True)
+        groups = np.arange(count, dtype=np.int64) // SHARD if self.size.of_groups else None
+        return LabelledImages(images, labels, classes, "drawn", public=True, group_ids=groups)
 
     def context(
         self,

@@ -18,6 +18,8 @@ from datalens.privacy.budget import Authorisation
 from datalens.privacy.events import GaussianEvent
 from datalens.privacy.ledger import Ledger
 
+BY_GROUPS = 2
+"""The first number of a saved map by groups."""
 PLANNED, BEFORE_STOP, ATTEMPTS = 5, 3, 9
 
 
@@ -57,7 +59,9 @@ def audit_partition(path: Path) -> Finding:
     try:
         arrays = safetensors.numpy.load_file(path)
         slots = arrays["slot_of_record"]
-        _, num_records, num_teachers, shard_size, _ = (int(n) for n in arrays["partition_numbers"])
+        kind, num_records, num_teachers, shard_size, *_ = (int(n) for n in arrays["partition_numbers"])
+        if kind == BY_GROUPS:
+            return check_groups(slots, arrays["group_ids"], num_teachers, shard_size)
     except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
         return failed("partition", f"{path.name} cannot be read ({' '.join(str(error).split()):.100})")
     return check_slots(slots, num_records, num_teachers, shard_size)
@@ -70,3 +74,23 @@ def check_slots(slots: np.ndarray, num_records: int, num_teachers: int, shard_si
     crowded = num_teachers * shard_size > num_records
     text = f"{num_teachers} teachers of {shard_size} slots; {twice} slots hold two records, {outside} do not exist"
     return Finding("partition", not (twice or outside or crowded), text, {"twice": twice}, private=True)
+
+
+def check_groups(slots: np.ndarray, group_ids: np.ndarray, num_teachers: int, shard_size: int) -> Finding:
+    """All records of a group with one teacher or left out, every slot within the teachers' own, none taken twice."""
+    if len(slots) != len(group_ids):
+        return failed("partition", f"{len(slots)} records have slots and {len(group_ids)} have groups")
+    taken = slots >= 0
+    twice = sum(count > 1 for count in Counter(slots[taken].tolist()).values())
+    outside = int(((slots < -1) | (slots >= num_teachers * shard_size)).sum())
+    owners: dict[int, set[int]] = {}
+    for group, slot in zip(group_ids[taken].tolist(), slots[taken].tolist(), strict=True):
+        owners.setdefault(group, set()).add(slot // shard_size)
+    torn = sum(len(teachers) > 1 for teachers in owners.values())
+    text = (
+        f"{num_teachers} teachers of {shard_size} slots; {twice} slots hold two records, {outside} do not exist, "
+        f"{torn} of {len(owners)} groups are with more than one teacher"
+    )
+    return Finding(
+        "partition", not (twice or outside or torn), text, {"twice": twice, "torn": torn}, private=True
+    )

@@ -93,4 +93,4 @@ def subject_of(source: RunFolder) -> Subject:
     """The product as the run uses it, on the terms in force."""
     facts: PublicFacts = read_facts(source)
     config = terms_in_force(Ledger.read(source.ledger)).config(facts.config)
-    return Subject(config, facts.image_shape, len(facts.classes))
+    return Subject(config, facts.image_shape, len(facts.classes), of_groups=facts.of_groups)

@@ -94,6 +94,16 @@ def wrapped_partition(subject: Subject) -> Subject:
     return _with(subject, lambda parts: _with_shards(parts, _WrappedShards))
 
 
+def torn_groups(subject: Subject) -> Subject:
+    """Records that come in groups are dealt out one by one, so that a group has many teachers."""
+    sound = subject.begin
+
+    def begin(config: Config, data: LabelledImages) -> Parts:
+        return sound(config.replace(voting__shard_size=None), replace(data, group_ids=None))
+
+    return replace(subject, begin=begin, of_groups=True)
+
+
 def shared_optimiser(subject: Subject) -> Subject:
     """Adam's moments belong to a place in the chunk, not to a teacher (the paper's published code)."""
 
@@ -142,6 +152,7 @@ SABOTAGES: dict[str, Callable[[Subject], Subject]] = {
     "top-k by threshold with ties": ties_kept,
     "a shared shard": shared_shard,
     "wrapped partitions": wrapped_partition,
+    "groups dealt out by record": torn_groups,
     "shared optimiser state": shared_optimiser,
     "resume that resets the budget": forgetful_resume,
 }

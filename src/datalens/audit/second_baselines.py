@@ -14,6 +14,7 @@ from typing import Any
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_certificate import class_list_again
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
+from datalens.audit.second_neighbours import relation_of
 from datalens.audit.second_noise import same_slack, slack_again
 from datalens.audit.second_releases import KINDS, LEAST_NOISE, PUBLISHED, Kinds
 from datalens.audit.second_sampling import SAMPLED, most_of
@@ -22,6 +23,8 @@ from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
 Json = Mapping[str, Any]
+SHARDED = ("pate-gan", "g-pate", "gs-wgan")
+"""Methods with teachers or critics, who may hold whole groups."""
 _LESS = 0.99
 """Part of the least noise that costs more than was asked for: noise is rounded up to four digits."""
 
@@ -53,7 +56,7 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
     pairs = {
         "method": (header["method"], config["method"], config["config"]["method"]),
         "name": (mechanism["name"], config["method"]),
-        "adjacency": (header["adjacency"], promises.BLANKED if insecure else promises.ADD_OR_REMOVE),
+        "adjacency": (header["adjacency"], relation_of(config)),
         "publishable": (header["publishable"], fit),
         "data": (header["data"], config["data"]),
         "num_records": (mechanism["num_records"], config["num_records"]),
@@ -66,6 +69,8 @@ def _check_claims(header: Json, config: Json, release: Path) -> None:
         for value in expected:
             if said != value:
                 raise Difference(f"{LEDGER} says {name} {said!r:.40}, {CONFIG} gives {value!r:.40}")
+    if "unit" in config and (config["method"] not in SHARDED or privacy["group_size"] != 1):
+        raise Difference(f"{CONFIG}: unit {config['unit']!r:.40}, where records are looked at one by one")
     if privacy["as_published"] and config["method"] not in PUBLISHED:
         raise Difference(f"{CONFIG}: as_published with {config['method']!r:.40}, which has no published form")
     if fit and class_list_again(config, privacy) == promises.CLASSES_FOUND:
@@ -96,8 +101,9 @@ def _check_plan(header: Json, config: Json) -> None:
                 f"{LEDGER}: plans {planned[what]['count']!r:.20} {what}, the settings give {kind.count}"
             )
     whole = [{**release["event"], "count": release["count"]} for release in mechanism["releases"]]
+    teachers = 2 if "unit" in config else 1  # one group for another may move two
     exchanged = [
-        {**event, "sensitivity": event["sensitivity"] * kinds[release["what"]].exchanged}
+        {**event, "sensitivity": teachers * event["sensitivity"] * kinds[release["what"]].exchanged}
         for event, release in zip(whole, mechanism["releases"], strict=True)
         if kinds[release["what"]].sampled is None
     ]  # for sampled releases a bound for the whole plan stands in the certificate

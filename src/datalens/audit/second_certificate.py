@@ -8,7 +8,8 @@ from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_curves import CLASSIC, EXACT, RDP, TOLERANCE, epsilon_again, totals_again
-from datalens.audit.second_sampling import SAMPLED, Between, two_moves
+from datalens.audit.second_neighbours import exchanged_again, is_sampled, or_null, relation_again
+from datalens.audit.second_sampling import SAMPLED, Between
 from datalens.privacy import promises
 
 Json = dict[str, Any]
@@ -66,7 +67,8 @@ def certificate_again(
             "data": config.get("data"),
         },
         "not_covered": list(promises.NOT_COVERED)
-        + ([promises.FLOATING_POINT] if "continuous-gaussian" in kinds else []),
+        + ([promises.FLOATING_POINT] if "continuous-gaussian" in kinds else [])
+        + [promises.SEVERAL_NAMES] * (header.get("adjacency") == promises.ADD_OR_REMOVE_GROUP),
         "later_authorisations": [
             {**said, "decided_after_looking": True} for looked, said in granted if looked
         ],
@@ -168,15 +170,15 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         for event in plan
         for name in ["mu" if event["type"] == "tuning" else "sensitivity"]
     ]  # of sampled steps, those of all records of a person stand for those of one
-    adjacency = str(header.get("adjacency", promises.BLANKED))
+    adjacency, in_words = relation_again(header)
     return {
-        "epsilon": _or_null(promised),
+        "epsilon": or_null(promised),
         "delta": delta,
         "adjacency": adjacency,
-        "adjacency_means": _neighbours(adjacency, header),
-        "replace_one": _exchanged(header, delta, accountant, promised, plan, events),
+        "adjacency_means": in_words,
+        "replace_one": exchanged_again(header, delta, accountant, promised, plan, events),
         "group_size": group_size,
-        "epsilon_for_one_record": _or_null(epsilon_again(one, delta, accountant)) if plan else None,
+        "epsilon_for_one_record": or_null(epsilon_again(one, delta, accountant)) if plan else None,
         "accountant": accountant,
         "accountant_used": _used(plan or events, accountant),
         "under_other_accountants": _each(plan or events, delta, first),
@@ -187,44 +189,15 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
     }
 
 
-def _neighbours(adjacency: str, header: Mapping[str, Any]) -> str:
-    if header.get("replace_one_events") is not None and adjacency == promises.ADD_OR_REMOVE:
-        return promises.ADJACENCY_OF_BASELINES
-    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
-
-
-def _exchanged(
-    header: Mapping[str, Any],
-    delta: float,
-    accountant: str,
-    promised: float,
-    plan: list[Json],
-    events: list[Json],
-) -> Json:
-    """One record for another: as TopAgg, or as the header plans it, or by two moves where steps are sampled."""
-    if _is_sampled([*plan, *events]):
-        cost = two_moves(lambda left: epsilon_again(plan, left, accountant), delta) if plan else math.inf
-        return {"epsilon": _or_null(cost), "why": promises.REPLACE_ONE_BY_TWO_TEXT}
-    planned = header.get("replace_one_events")
-    if planned is None:
-        return {"epsilon": _or_null(promised), "why": promises.REPLACE_ONE_TEXT}
-    cost = max(promised, epsilon_again(list(planned), delta, accountant))
-    return {"epsilon": _or_null(cost), "why": promises.REPLACE_ONE_COUNTED}
-
-
-def _is_sampled(events: Sequence[Json]) -> bool:
-    return any(event.get("type") == SAMPLED for event in events)
-
-
 def _spent(entries: Sequence[Entry], said: Json) -> Json:
     events = [event for entry in entries for event in entry.charges]
     none = said["epsilon"] is None
     return {
-        "epsilon": None if none else _or_null(epsilon_again(events, said["delta"], said["accountant"])),
+        "epsilon": None if none else or_null(epsilon_again(events, said["delta"], said["accountant"])),
         "under_other_accountants": _each(events, said["delta"], said),
         "releases": len([entry for entry in entries if entry.kind == "release"]),
         "cut_off_lines_charged": len([entry for entry in entries if entry.kind == "recovered"]),
-        "mu": None if none or _is_sampled(events) else _or_null(totals_again(events)[0]),
+        "mu": None if none or is_sampled(events) else or_null(totals_again(events)[0]),
         "note": promises.SPENT_TEXT,
     }
 
@@ -282,7 +255,7 @@ def _each(events: list[Json], delta: float, said: Json) -> Json:
     """Under every accountant; none has a number where nothing was promised."""
     if said["epsilon"] is None:
         return dict.fromkeys((EXACT, RDP, CLASSIC))
-    return {name: _or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
+    return {name: or_null(epsilon_again(events, delta, name)) for name in (EXACT, RDP, CLASSIC)}
 
 
 def _planned(said: Json, header: Mapping[str, Any]) -> list[Json]:
@@ -294,7 +267,3 @@ def _planned(said: Json, header: Mapping[str, Any]) -> list[Json]:
 
 def _repeated(said: Mapping[str, Any]) -> Json:
     return {**said["planned"], "count": said["planned"]["count"] * said["num_releases"]}
-
-
-def _or_null(value: float) -> float | None:
-    return value if math.isfinite(value) else None

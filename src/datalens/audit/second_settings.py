@@ -14,6 +14,7 @@ from datalens.audit.ledger_reader import Entry
 from datalens.audit.second_certificate import authorisations_again, class_list_again, promised_by
 from datalens.audit.second_compared import D2P, OWN_SETTINGS, PUBLISHED, charged_noise, compared_charge
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
+from datalens.audit.second_neighbours import relation_of
 from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
@@ -25,7 +26,9 @@ def setting_differences(entries: Sequence[Entry], config: Json, folder_name: str
     """One line for each thing that ledger, settings and the folder's name do not agree on."""
     header, privacy = entries[0].body, config["config"]["privacy"]
     yield from _mechanism(header["mechanism"], config)
-    yield from _partition(header["mechanism"], config["config"]["voting"])
+    yield from _partition(header["mechanism"], config["config"]["voting"], of_groups="unit" in config)
+    if "unit" in config and (privacy.get("group_size", 1) != 1 or privacy.get("score_noise") is not None):
+        yield f"{CONFIG}: counts records (group_size, score_noise), but its unit is {config['unit']!r:.40}"
     yield from _claims(header, config)
     fit = _is_fit(privacy)
     if folder_name != (promises.RELEASE_FOLDER if fit else promises.UNFIT_RELEASE_FOLDER):
@@ -97,14 +100,18 @@ def _mechanism(mechanism: Json, config: Json) -> Iterator[str]:
             yield f"{CONFIG} says {name} {value!r:.40}, {LEDGER} says {mechanism.get(name)!r:.40}"
 
 
-def _partition(mechanism: Json, voting: Json) -> Iterator[str]:
-    """Every slot of every teacher is one of the public number of slots, and no teacher has more than it may."""
+def _partition(mechanism: Json, voting: Json, *, of_groups: bool) -> Iterator[str]:
+    """Every slot of every teacher is one of the public number of slots, and no teacher has more than it may.
+
+    Where groups go to teachers by hash, slots are each teacher's own and may outnumber the records.
+    """
     teachers, size, records = (mechanism[name] for name in ("num_teachers", "shard_size", "num_records"))
     asked = voting.get("shard_size")
-    expected = records // teachers if asked is None else asked
+    usual = min(records, 2 * math.ceil(records / teachers)) if of_groups else records // teachers
+    expected = usual if asked is None else asked
     if size != expected:
         yield f"{LEDGER} says shard_size {size!r:.40}, {CONFIG} gives {expected!r:.40}"
-    if teachers * size > records:
+    if teachers * size > records and not of_groups:
         yield f"{LEDGER}: {teachers} teachers of {size} slots do not fit into {records} records without sharing any"
 
 
@@ -113,9 +120,8 @@ def _claims(header: Json, config: Json) -> Iterator[str]:
     privacy, mechanism = config["config"]["privacy"], header["mechanism"]
     if (mechanism["name"] == PUBLISHED) is not bool(privacy.get("as_published")):
         yield f"{LEDGER} is of {mechanism['name']!r:.40}, {CONFIG} says as_published {privacy.get('as_published')!r}"
-    insecure = privacy.get("insecure_seed") is not None
     pairs = {
-        "adjacency": promises.BLANKED if insecure else promises.ADD_OR_REMOVE,
+        "adjacency": relation_of(config),
         "publishable": _is_fit(privacy),
         "score_noise": privacy.get("score_noise"),
         "data": config["data"],

@@ -25,6 +25,10 @@ from datalens.training.session import Session
 
 Begin = Callable[[Config, LabelledImages], Parts]
 OpenBudget = Callable[[Ledger], Budget]
+SHARD = 4
+"""Records of a teacher in them; where groups go to teachers by hash, any may have room for all."""
+GROUP = 3
+"""Records of a group in them."""
 TEACHERS = 5
 """Fewest teachers of the audit's own small runs."""
 _NO_MATTER = 1e6
@@ -46,6 +50,7 @@ class Subject:
         num_classes: Y.
         begin: makes the parts of a run from settings and data.
         open_budget: opens the budget of an existing ledger, as a resumed run does.
+        of_groups: the run keeps groups of records together, and each is protected as a whole.
     """
 
     config: Config
@@ -53,6 +58,7 @@ class Subject:
     num_classes: int
     begin: Begin = begin_session
     open_budget: OpenBudget = Budget
+    of_groups: bool = False
 
     @classmethod
     def of(cls, config: Config, image_shape: tuple[int, int, int], num_classes: int) -> Subject:
@@ -86,12 +92,13 @@ class Subject:
 
     def _small(self) -> Config:
         """The settings with few teachers, a small student and one step; the release stays as it is."""
+        room = SHARD * self.num_teachers
         return self.config.replace(
             privacy__epsilon=_NO_MATTER,
-            privacy__num_records=None,
+            privacy__num_records=room if self.of_groups else None,
             privacy__score_noise=None,
             voting__num_teachers=self.num_teachers,
-            voting__shard_size=None,
+            voting__shard_size=room if self.of_groups else None,
             voting__num_steps=1,
             student__hidden_units=8,
             student__channels=4,
@@ -119,7 +126,8 @@ def numbered_records(count: int, subject: Subject, *, odd_one: int | None = None
         images[odd_one] = 255 - images[odd_one]
         labels[odd_one] = (labels[odd_one] + 1) % subject.num_classes
     classes = tuple(f"class {number}" for number in range(subject.num_classes))
-    return LabelledImages(images, labels, classes, "numbered", public=True)
+    groups = np.arange(count, dtype=np.int64) // GROUP if subject.of_groups else None
+    return LabelledImages(images, labels, classes, "numbered", public=True, group_ids=groups)
 
 
 def number_of(images_RCHW: Tensor, data: LabelledImages) -> list[int]:

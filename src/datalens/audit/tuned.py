@@ -102,6 +102,7 @@ def _pairs(header: dict[str, Any], config: dict[str, Any]) -> Iterator[tuple[str
     for name in ("num_records", "noise_stddev", "num_steps"):
         yield name, mechanism[name], config[name]
     yield "insecure_seed", None, privacy["insecure_seed"]
+    yield "unit", None, config.get("unit")
     yield "datalens", header["datalens"], config["datalens"]
     for name, value in CLAIMS.items():
         yield name, header[name], value

@@ -181,11 +181,16 @@ def finding_of(made: Sequence[Guesses], num_canaries: int, claimed: float, delta
 def _session(
     facts: PublicFacts, data: LabelledImages, canaries: Canaries, start: PublicStart | None
 ) -> Session:
-    """The run again, with fresh secrets: canaries in the first slot of their teachers, records in the others."""
+    """The run again, with fresh secrets: canaries in the first slot of their teachers, records in the others.
+
+    A canary is a group of its own, which one teacher has under either kind of slot map.
+    """
     config = facts.config
     plan = plan_releases(config, facts.dim)
     num_teachers = config.voting.num_teachers
-    shard_size = config.voting.shard_size or facts.num_records // num_teachers
+    shard_size = facts.num_records // num_teachers
+    if config.voting.shard_size is not None and not facts.of_groups:
+        shard_size = config.voting.shard_size
     slots_TS = np.arange(num_teachers * shard_size, dtype=np.int64).reshape(num_teachers, shard_size)
     rng = np.random.default_rng(secrets.randbits(128))
     free = rng.permutation(slots_TS[:, 1:].ravel())[: data.num_records]
@@ -200,7 +205,7 @@ def _session(
     partition = Partition(
         np.concatenate([slots_TS[chosen, 0], free]), facts.num_records, num_teachers, shard_size, True
     )
-    twin = replace(facts, public_root=Streams.from_entropy().root)
+    twin = replace(facts, public_root=Streams.from_entropy().root, of_groups=False)
     ledger = Ledger.in_memory(ledger_header(twin, plan, partition, secrets.token_hex(16)))
     return Session(OpenRun(twin, partition, Streams.from_entropy(), ledger, start=start), both)
 

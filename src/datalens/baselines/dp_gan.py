@@ -23,7 +23,7 @@ from datalens.mechanisms.vector_sum import Grid, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper
 from datalens.methods.sampled import Lot, check_lot, drawn_lot, sampled_noise
-from datalens.methods.sharding import draw_shards, packed_slots, restored_slots
+from datalens.methods.sharding import draw_record_slots, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
@@ -144,7 +144,7 @@ class DPGanLearner:
     def __init__(self, method: DPGan, context: Context) -> None:
         self._method, self._context, self._grid = method, context, method.grid
         settings, size = method.settings, method.size
-        self.slots = draw_shards(size, context, 1, None, method.privacy.insecure_seed)
+        self.slots = draw_record_slots(size, context, method.privacy.insecure_seed)
         generator = settings.fresh(size, context.public.torch("generator-weights"))
         critic = method.critic()
         critic.init_weights(context.public.torch("critic-weights"))

@@ -41,7 +41,7 @@ class GPateSettings(StudentMethodSettings):
 
     Attributes:
         num_teachers: N.
-        shard_size: slots of each teacher; None for all that fit.
+        shard_size: slots of each teacher; None for all that fit, with groups for twice an even share.
         batch_size: generated images asked about in one step.
         num_projected: coordinates of the projection, P, each one question for every image.
         num_bins: bins of a projected coordinate, K.
@@ -65,6 +65,8 @@ class GPateSettings(StudentMethodSettings):
     threshold_noise: Positive = 3.0
     teachers: Teachers = Teachers()
 
+    keeps_groups: ClassVar[bool] = True
+
     @property
     def clip(self) -> float:
         """The bound in use."""
@@ -76,7 +78,7 @@ class GPateSettings(StudentMethodSettings):
         Raises:
             ConfigError: no noise does, or settings do not fit each other or the images.
         """
-        check_shards(self.num_teachers, self.shard_size, size.num_records)
+        check_shards(self.num_teachers, self.shard_size, size)
         check_bins(self.clip, self.num_bins)
         if self.num_projected > math.prod(size.image_shape):
             raise ConfigError(

@@ -49,7 +49,7 @@ class GSWganSettings(GeneratorSettings):
         max_grad_norm: longest gradient for one image, C; longer ones are cut to it. 1, as the penalty wants it.
         noise_multiplier: noise over C, on every coordinate; None for the least that fits (as published, 1.07).
         num_critics: each with records of its own.
-        shard_size: slots of each critic; None for all that fit.
+        shard_size: slots of each critic; None for all that fit, with groups for twice an even share.
         critic_steps: of a critic in its turn.
         records_per_step: records that it draws for each.
         gradient_penalty: weight of the penalty on the length of the critic's gradient.
@@ -70,6 +70,7 @@ class GSWganSettings(GeneratorSettings):
     critic_channels: Width = 8
 
     has_published_form: ClassVar[bool] = True
+    keeps_groups: ClassVar[bool] = True
 
     def plan(self, privacy: Privacy, size: PublicSize) -> GSWgan:
         """The method with the noise that makes its rounds cost at most ``privacy.epsilon``.
@@ -77,7 +78,7 @@ class GSWganSettings(GeneratorSettings):
         Raises:
             ConfigError: no noise does, or there are more critics than records.
         """
-        check_shards(self.num_critics, self.shard_size, size.num_records, "num_critics")
+        check_shards(self.num_critics, self.shard_size, size, "num_critics")
         units = fitting_units(math.prod(size.image_shape))
         setting = ("noise_multiplier", float(units))
         if privacy.as_published and privacy.adds_noise:  # what it costs is not known: nothing is promised

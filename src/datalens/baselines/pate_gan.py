@@ -39,7 +39,7 @@ class PateGanSettings(StudentMethodSettings):
 
     Attributes:
         num_teachers: N.
-        shard_size: slots of each teacher; None for all that fit.
+        shard_size: slots of each teacher; None for all that fit, with groups for twice an even share.
         batch_size: generated images of one vote, and of every other batch.
         num_steps: steps of the generator.
         teacher_steps: Adam steps of every teacher before each of them.
@@ -69,6 +69,8 @@ class PateGanSettings(StudentMethodSettings):
     instance_noise: Fraction = 0.3
     learning_rate: Positive = 1e-3
 
+    keeps_groups: ClassVar[bool] = True
+
     _vote_rule = field_validator("vote_rule", mode="before")(known_name(VoteRule))
 
     def plan(self, privacy: Privacy, size: PublicSize) -> PateGan:
@@ -77,7 +79,7 @@ class PateGanSettings(StudentMethodSettings):
         Raises:
             ConfigError: no noise does, or there are more teachers than records.
         """
-        check_shards(self.num_teachers, self.shard_size, size.num_records)
+        check_shards(self.num_teachers, self.shard_size, size)
 
         def events_of(stddev: float) -> list[Event]:
             on_paper = PateGan(self, privacy, size, stddev)

@@ -26,15 +26,18 @@ def plan_announced() -> Iterator[None]:
 def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
     """Say what the plan is; one that cannot be paid or leaves no signal is refused as when the run begins."""
     from datalens.training.facts import declared_records, require_public_classes
+    from datalens.training.groups import slots_of_teacher
     from datalens.training.plan import check_plan, plan_signal
 
     num_records = declared_records(config.privacy, data)
     require_public_classes(config.privacy, data)
-    plan, notes = check_plan(config, num_records, data.image_shape)
+    of_groups = data.group_ids is not None
+    plan, notes = check_plan(config, num_records, data.image_shape, of_groups=of_groups)
     for note in notes:
         output.warn(note)
     voting, privacy, signal = config.voting, config.privacy, plan_signal(config, plan)
-    left = num_records - voting.num_teachers * (voting.shard_size or num_records // voting.num_teachers)
+    slots = slots_of_teacher(config, num_records, of_groups=of_groups)
+    left = num_records - voting.num_teachers * slots
     promise = (
         f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy.is_private else "no guarantee"
     )
@@ -42,7 +45,9 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
         f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
         f"{voting.batch_size} images, noise {plan.mechanism.noise_in_votes:g} votes"
     )
-    if left > 0:
+    if of_groups:
+        output.say(f"each group goes to one teacher, and a teacher has {slots} slots")
+    elif left > 0:
         output.say(f"{left} of {num_records} slots are left over: no teacher sees the records in them")
     output.say(
         f"{signal.verdict}: where all teachers agree a coordinate comes out right with chance {signal.right:.3f}, "

@@ -18,6 +18,7 @@ DATA_OPTIONS = (
     "image_size",
     "channels",
     "layout",
+    "group_column",
     "skip_damaged",
     "public_data",
 )
@@ -87,6 +88,17 @@ def data_options(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def group_option(function: F) -> F:
+    """``--group-column``: which records are one person's; not for verbs that look at each record by itself."""
+    return click.option(
+        "--group-column",
+        type=Text(),
+        metavar="NAME",
+        help="Of an .npz: the array that names each record's group, such as its person; a group is protected as a "
+        "whole.",
+    )(function)
 
 
 def public_option(function: F) -> F:

@@ -15,6 +15,7 @@ from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
     data_words,
+    group_option,
     json_option,
     public_option,
     quiet_option,
@@ -156,6 +157,7 @@ _RECIPES = "the recipe's"
 )
 @click.option("--checkpoint-every", type=Whole(), show_default=_RECIPES, help="Steps between checkpoints.")
 @data_options
+@group_option
 @public_option
 @quiet_option
 @json_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datalens.data.catalog import available_splits, check, fetch, list_sources, load, remedy
 from datalens.data.duplicates import DuplicateReport, find_exact_duplicates
+from datalens.data.groups import group_id, group_ids_of
 from datalens.data.images import SPLITS, LabelledImages
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "check",
     "fetch",
     "find_exact_duplicates",
+    "group_id",
+    "group_ids_of",
     "list_sources",
     "load",
     "remedy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,12 +176,13 @@ def load_npz(
     classes: Sequence[object] | int | None = None,
     value_range: ValueRange | None = None,
     layout: str | None = None,
+    group_column: str | None = None,
     public: bool = False,
 ) -> LabelledImages:
     """One split of an .npz file: keys x and y (or x_train, y_train), and x_test, y_test.
 
     Undeclared classes of the test split are read off the training labels, so that both share one numbering.
-    Nothing is unpickled.
+    Nothing is unpickled. ``group_column`` is the key of an array with the name of each record's group.
 
     Raises:
         DataError: the file is not what it should be; the message names it.
@@ -197,6 +199,7 @@ def load_npz(
         train_keys = _find_keys(archive.files, "train")
         if classes is None and split == "test" and train_keys is not None:
             declared = encode_labels(_read_key(archive, train_keys[1], path), None, str(path))[1]
+        groups = None if group_column is None else _read_groups(archive, group_column, path)
     data = labelled_images(
         images,
         labels,
@@ -206,9 +209,9 @@ def load_npz(
         name=str(path),
         public=public,
     )
-    if declared is classes:
-        return data
-    return LabelledImages(data.images, data.labels, data.classes, data.name, public, classes_from_data=True)
+    if groups is not None:
+        data = data.with_groups(groups)
+    return data if declared is classes else replace(data, classes_from_data=True)
 
 
 def _is_positional(values: np.ndarray, declared: tuple[str, ...]) -> bool:
@@ -300,6 +303,14 @@ def _read_key(archive: Any, key: str, path: Path) -> np.ndarray:
         raise DataError(
             f"{path}: {key} can't be read ({_reason(error)}); save plain arrays, not objects"
         ) from error
+
+
+def _read_groups(archive: Any, key: str, path: Path) -> np.ndarray:
+    if key not in archive.files:
+        raise DataError(
+            f"{path}: --group-column {key} (group_column): holds {_show(archive.files)}; give one of these"
+        )
+    return _read_key(archive, key, path)
 
 
 def _reason(error: Exception) -> str:

@@ -88,6 +88,7 @@ def load(
     classes: Sequence[object] | int | None = None,
     value_range: ValueRange | None = None,
     layout: str | None = None,
+    group_column: str | None = None,
     skip_damaged: bool = False,
     public: bool | None = None,
     groups: bool = False,
@@ -104,6 +105,7 @@ def load(
             data, and the result says so: what is trained on it is published only where that was declared.
         value_range: .npz only: what counts as black and white where pixels aren't uint8.
         layout: .npz only: "NCHW" or "NHWC" where the shape fits both.
+        group_column: .npz only: the key of an array with the name of each record's group, such as its person.
         skip_damaged: folders only: leave damaged files out instead of refusing.
         public: whether the images are published research data; by default true of named sources only.
         groups: with ``group_ids``, equal for images of one person (CelebA) or of one emoji; other sources say
@@ -123,7 +125,13 @@ def load(
         raise ConfigError(f"split is {split!r}, but must be 'train' or 'test'")
     kind, path = _kind_of(source)
     _refuse_unused(
-        kind, source, channels=channels, skip_damaged=skip_damaged, value_range=value_range, layout=layout
+        kind,
+        source,
+        channels=channels,
+        skip_damaged=skip_damaged,
+        value_range=value_range,
+        layout=layout,
+        group_column=group_column,
     )
     if groups and (kind != "named" or source not in GATHERED):
         raise ConfigError(f"groups=True: {source} does not say which images belong together; leave it out")
@@ -139,7 +147,13 @@ def load(
         )
     if kind == "npz":
         data = load_npz(
-            path, split, classes=classes, value_range=value_range, layout=layout, public=bool(public)
+            path,
+            split,
+            classes=classes,
+            value_range=value_range,
+            layout=layout,
+            group_column=group_column,
+            public=bool(public),
         )
         return _resized(data, image_size)
     data = _load_named(str(source), split, root, image_size, groups=groups)
@@ -272,8 +286,15 @@ def _kind_of(source: str | os.PathLike[str]) -> tuple[Literal["named", "folder",
 
 
 def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object) -> None:
-    used = {"folder": {"channels", "skip_damaged"}, "npz": {"value_range", "layout"}}.get(kind, set())
+    used = {"folder": {"channels", "skip_damaged"}, "npz": {"value_range", "layout", "group_column"}}.get(
+        kind, set()
+    )
     for option, value in options.items():
+        if option == "group_column" and value is not None and option not in used:
+            raise ConfigError(
+                f"--group-column {value}: {source} has no columns; put the images into an .npz file with an array of "
+                "that name, or in Python give groups=[...]"
+            )
         if value is not None and value is not False and option not in used:
             raise ConfigError(
                 f"{_on_the_line(option)}: {source} has no use for it; leave it out (in Python {option}={value!r})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from datalens.data.class_names import check_class_names
+from datalens.data.groups import group_ids_of
 from datalens.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ class LabelledImages:
         classes: the Y public class names; a class may have no record.
         name: where the images come from, for people to read.
         public: whether the images are published research data rather than people's secrets.
-        group_ids: int64 [R], equal for records of one person, or None where each record stands alone.
+        group_ids: int64 [R], equal for records of one group, such as one person, or None where each record
+            stands alone. Each must be a function of its group's own name, never of what other groups there are
+            (:func:`datalens.data.groups.group_ids_of`).
         classes_from_data: the class list was read off the data and not declared.
         notes: what happened while reading (such as damaged files left out on request); as private as the
             images themselves.
@@ -61,6 +65,14 @@ class LabelledImages:
         _check_labels(self.labels, len(self.images), len(self.classes), self.name)
         if self.group_ids is not None:
             _check_groups(self.group_ids, len(self.images), self.name)
+
+    def with_groups(self, names: Sequence[Any] | np.ndarray) -> LabelledImages:
+        """The same records with the name of each one's group, such as its person, as text or whole numbers [R].
+
+        Raises:
+            DataError: names of another kind or number; see :func:`datalens.data.groups.group_ids_of`.
+        """
+        return replace(self, group_ids=group_ids_of(names, self.name))
 
     @property
     def num_records(self) -> int:

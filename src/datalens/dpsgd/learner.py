@@ -12,7 +12,7 @@ from datalens.dpsgd.steps import LotSteps
 from datalens.methods.method import Context
 from datalens.methods.pricing import NoiseOnPaper
 from datalens.methods.sampled import Lot, drawn_lot
-from datalens.methods.sharding import draw_shards, packed_slots, restored_slots
+from datalens.methods.sharding import draw_record_slots, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.small_classifiers import set_weights
 
@@ -36,7 +36,7 @@ class ClassifierLearner:
 
     def __init__(self, method: DPSGD, context: Context) -> None:
         self._method, self._context = method, context
-        self.slots = draw_shards(method.size, context, 1, None, method.privacy.insecure_seed)
+        self.slots = draw_record_slots(method.size, context, method.privacy.insecure_seed)
         settings = method.settings
         self._network = method.network()
         set_weights(self._network, context.public.torch("classifier-weights"))

@@ -67,7 +67,7 @@ class MethodFacts(RunFacts):
     @property
     def size(self) -> PublicSize:
         """What may be known of the data."""
-        return PublicSize(self.num_records, self.image_shape, len(self.classes))
+        return PublicSize(self.num_records, self.image_shape, len(self.classes), self.of_groups)
 
     @property
     def method(self) -> PlannedMethod:

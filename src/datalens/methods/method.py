@@ -31,11 +31,13 @@ class PublicSize:
         num_records: the public number of records, an upper bound unless the file's own length is public.
         image_shape: (C, H, W).
         num_classes: Y.
+        of_groups: records come in groups, each protected as a whole.
     """
 
     num_records: int
     image_shape: tuple[int, int, int]
     num_classes: int
+    of_groups: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,13 @@ class Context:
 
 
 class PlannedSettings(Section, ABC):
-    """A method's settings, frozen and checked when made."""
+    """A method's settings, frozen and checked when made.
+
+    Attributes:
+        keeps_groups: the method has teachers, and can give all records of a group to one of them.
+    """
+
+    keeps_groups: ClassVar[bool] = False
 
     @abstractmethod
     def plan(self, privacy: Privacy, size: PublicSize) -> PlannedMethod:

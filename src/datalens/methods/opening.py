@@ -18,11 +18,13 @@ from datalens.privacy.budget import Authorisation
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.events import Event, times
 from datalens.privacy.ledger import Ledger
-from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED
+from datalens.privacy.neighbours import of_two_teachers
+from datalens.privacy.promises import ADD_OR_REMOVE, ADD_OR_REMOVE_GROUP, BLANKED
 from datalens.privacy.wording import delta_warning
 from datalens.randomness import Streams
 from datalens.training.devices import require_device
 from datalens.training.facts import declared_records, require_public_classes, shown_of
+from datalens.training.groups import check_groups
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Privacy
 from datalens.version import __version__
@@ -61,13 +63,17 @@ def decide(
         PrivacyWarning: a delta at which releasing a whole record would be allowed.
     """
     privacy = config.privacy
-    refuse_groups(data)
+    of_groups = data.group_ids is not None
+    if not config.settings.keeps_groups:
+        refuse_groups(data)
+    if of_groups:
+        check_groups(privacy)
     require_device(config.performance.device)
     num_records = declared_records(privacy, data)
     require_public_classes(privacy, data)
     if privacy.is_private and (doubt := delta_warning(privacy.delta, num_records)) is not None:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
-    size = PublicSize(num_records, data.image_shape, data.num_classes)
+    size = PublicSize(num_records, data.image_shape, data.num_classes, of_groups)
     method = plan_of(config.settings, privacy, size)
     seed = privacy.insecure_seed
     public, private = (
@@ -98,12 +104,13 @@ def ledger_header(facts: MethodFacts, method: PlannedMethod, run_id: str) -> dic
     """Line 0 of the ledger: what was authorised and on which terms. Nothing of it comes from records."""
     privacy = facts.config.privacy
     planned = method.planned()
+    exchanged = [times(one.replace_one, one.count) for one in planned if one.replace_one is not None]
     return {
         "datalens": __version__,
         "method": method.name,
         "run_id": run_id,
         "authorisation": authorisation_of(privacy, planned).to_json(),
-        "adjacency": ADD_OR_REMOVE if privacy.insecure_seed is None else BLANKED,
+        "adjacency": _adjacency(facts),
         "mechanism": {
             "name": method.name,
             "num_records": facts.num_records,
@@ -115,13 +122,19 @@ def ledger_header(facts: MethodFacts, method: PlannedMethod, run_id: str) -> dic
             ],
         },
         "replace_one_events": [
-            times(one.replace_one, one.count).to_json() for one in planned if one.replace_one is not None
+            (of_two_teachers(event) if facts.of_groups else event).to_json() for event in exchanged
         ],
         "score_noise": None,
         "planned_events": [event.to_json() for event in _events(planned)] if privacy.is_private else [],
         "publishable": privacy.is_publishable,
         "data": facts.data_name,
     }
+
+
+def _adjacency(facts: MethodFacts) -> str:
+    if facts.of_groups:
+        return ADD_OR_REMOVE_GROUP
+    return ADD_OR_REMOVE if facts.config.privacy.insecure_seed is None else BLANKED
 
 
 def authorisation_of(privacy: Privacy, planned: tuple[Planned, ...]) -> Authorisation:

@@ -21,10 +21,11 @@ from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
-from datalens.training.agreement import check_class_order
+from datalens.training.agreement import check_class_order, check_data
 from datalens.training.checkpoint import latest_checkpoint, save_checkpoint
 from datalens.training.devices import require_device
 from datalens.training.files import write_json
+from datalens.training.groups import note_of_groups
 from datalens.training.heads import note_head
 from datalens.training.opening import open_charged
 from datalens.training.private_files import Secrets, fingerprint
@@ -87,6 +88,8 @@ class MethodRun(Generic[Facts, Learner]):
         )
         learner: Any = self.method.begin(context)
         self.learner: Learner = learner
+        slots = getattr(learner, "partition", None)  # of methods with teachers
+        self.notes += filter(None, [note_of_groups(slots, data.name)])
         self.steps_done, self._saved_at = 0, -1
         self._next_step = next_step(ledger.lines)
         self._keeps_each_release = sum(planned.count for planned in self.method.planned()) <= FEW_RELEASES
@@ -147,8 +150,7 @@ class MethodRun(Generic[Facts, Learner]):
         require_device(facts.config.performance.device)
         kept = Secrets.read(folder.secrets)
         check_class_order(data.classes, facts, root)
-        if kept.fingerprint != fingerprint(data):
-            raise RunError(f"{root}: these are not the data of this run; resume with the same data")
+        check_data(data, facts, kept, root)
         ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts))
         try:
             run = cls(facts, data, kept.streams, ledger, folder, shared)

@@ -82,11 +82,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         return "Nothing. It was trained without noise, for experiments."
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     others = guarantee["under_other_accountants"]
-    whose = (
-        "one person's record"
-        if guarantee["group_size"] == 1
-        else f"all of one person's records (up to {guarantee['group_size']})"
-    )
+    whose = _whose(guarantee)
     lines = [
         f"Take {whose} out of the data, or put it in: whatever anybody can conclude from this folder is at "
         f"most "
@@ -96,7 +92,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         f"after seeing "
         "all of it.",
         f"Put as numbers: ({epsilon_words(epsilon)}, {delta:g})-differential privacy; neighbours are "
-        f"{guarantee['adjacency_means']}. If a record is exchanged for another instead: "
+        f"{guarantee['adjacency_means']}. If a {_unit(guarantee)} is exchanged for another instead: "
         f"{_exchanged(guarantee)}.",
         f"Counted by the {guarantee['accountant_used']} accountant"
         f"; the accountants say, {guarantee['other_accountants_speak']}, "
@@ -114,6 +110,20 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     if not certificate["fit_for_publication"]:
         lines.append("These numbers would hold with proper noise; as it is, they promise nothing.")
     return "\n\n".join(lines)
+
+
+def _whose(guarantee: Mapping[str, Any]) -> str:
+    """What is taken out of the data or put in."""
+    if _unit(guarantee) == "group":
+        return "all records of one group, such as one person,"
+    if guarantee["group_size"] == 1:
+        return "one person's record"
+    return f"all of one person's records (up to {guarantee['group_size']})"
+
+
+def _unit(guarantee: Mapping[str, Any]) -> str:
+    """What is protected as a whole."""
+    return "group" if guarantee["adjacency"] == promises.ADD_OR_REMOVE_GROUP else "record"
 
 
 def _exchanged(guarantee: Mapping[str, Any]) -> str:
@@ -228,6 +238,8 @@ def _identity(certificate: Mapping[str, Any]) -> list[str]:
 
 
 def _notion(guarantee: Mapping[str, Any]) -> str:
+    if _unit(guarantee) == "group":
+        return "adding or removing one group (all its records)"
     size = guarantee["group_size"]
     what = "one record" if size == 1 else f"up to {size} records of one person"
     if guarantee["adjacency"] == "add-or-remove-one":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from datalens.errors import LedgerError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant
-from datalens.privacy.events import Event, PoissonGaussianEvent, event_from_json
+from datalens.privacy.events import Event, GaussianEvent, PoissonGaussianEvent, event_from_json
 from datalens.privacy.ledger import Ledger
 from datalens.privacy.replacing import replace_one_epsilon
 
@@ -31,9 +33,13 @@ def replace_one(
 ) -> dict[str, Any]:
     """What replacing a record costs.
 
-    TopAgg's teachers make it the same; a baseline plans it beside the headline; where steps are Poisson-sampled it is
-    that of two moves.
+    TopAgg's teachers make it the same, but for groups, of which two may sit with two teachers; a baseline plans it
+    beside the headline; where steps are Poisson-sampled it is that of two moves.
     """
+    if ledger.header.get("adjacency") == promises.ADD_OR_REMOVE_GROUP:
+        moved = [of_two_teachers(event) for event in plan]
+        bound = accountant.epsilon(moved, delta) if plan else math.inf
+        return {"epsilon": finite(bound), "why": promises.REPLACE_ONE_GROUP_TEXT}
     if any(isinstance(event, PoissonGaussianEvent) for event in (*plan, *events)):
         bound = replace_one_epsilon(accountant, plan, delta) if plan else math.inf
         return {"epsilon": finite(bound), "why": promises.REPLACE_ONE_BY_TWO_TEXT}
@@ -42,6 +48,17 @@ def replace_one(
         return {"epsilon": finite(promised), "why": promises.REPLACE_ONE_TEXT}
     cost = accountant.epsilon([event_from_json(event) for event in planned], delta)
     return {"epsilon": finite(max(cost, promised)), "why": promises.REPLACE_ONE_COUNTED}
+
+
+def of_two_teachers(event: Event) -> Event:
+    """The event of a release in which the votes of two teachers change.
+
+    Raises:
+        LedgerError: runs with groups plan no such release.
+    """
+    if isinstance(event, GaussianEvent):
+        return replace(event, sensitivity=2 * event.sensitivity)
+    raise LedgerError(f"a run with groups plans a {type(event).__name__}: restore the ledger")
 
 
 def finite(value: float) -> float | None:

@@ -14,6 +14,7 @@ PUBLIC_INIT_FILE = "public-init.safetensors"
 """The weights that a run begins with, where it begins with public ones."""
 
 ADD_OR_REMOVE = "add-or-remove-one"
+ADD_OR_REMOVE_GROUP = "add-or-remove-one-group"
 BLANKED = "one-record-blanked"
 
 ADJACENCY_TEXT = {
@@ -21,6 +22,11 @@ ADJACENCY_TEXT = {
         "data sets that differ by one record (by up to group_size records of one person where that is above 1): "
         "records enter a public number of slots by a secret random map from the operating system, and a record "
         "that is removed leaves its slot empty"
+    ),
+    ADD_OR_REMOVE_GROUP: (
+        "data sets that differ by all records of one group, such as one person, added or removed: a keyed hash of "
+        "the group's own name gives them to one teacher, whatever other groups there are, and a teacher with more "
+        "records than slots leaves some out by looking at its own alone"
     ),
     BLANKED: (
         "data sets in which one record (up to group_size records of one person) is blanked: the map from records "
@@ -32,6 +38,12 @@ REPLACE_ONE_TEXT = (
     "the same: the records that change sit with one teacher each, whose votes may change completely under either "
     "notion (a teacher with a single record that is removed votes zero, which would cost less; the larger cost is "
     "charged), and a count of right predictions moves by at most one a record under either notion"
+)
+
+REPLACE_ONE_GROUP_TEXT = (
+    "for one group replaced by another, which may sit with another teacher: the votes of two teachers change, twice "
+    "as much at every planned release (known only for a plan that was fixed beforehand); where a group keeps its "
+    "name and its records are exchanged, one teacher changes, at the epsilon of adding or removing it"
 )
 
 REPLACE_ONE_COUNTED = (
@@ -133,6 +145,10 @@ NOT_COVERED = (
 )
 FLOATING_POINT = (
     "floating-point noise: its lowest bits can give away what was summed, and its curve is not proved for it"
+)
+
+SEVERAL_NAMES = (
+    "a person whose records stand under the names of several groups: each of them is protected by itself"
 )
 
 NO_NOISE = "no noise was added, so there is no guarantee at all"

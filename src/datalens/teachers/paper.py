@@ -108,9 +108,13 @@ class PaperTeachers:
         return state
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
-        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes."""
+        """``grad_TBD``: d (sum over fakes of log D) / d x, by the image alone, not its label planes.
+
+        A teacher without any record has nothing to say: zero gradient, hence no vote.
+        """
         grads = [self._input_gradient(part, few, fakes) for part, few in self._parts(state, shards)]
-        return torch.cat(grads)
+        has_none_T = ~shards.present_TR.any(1)
+        return torch.cat(grads).masked_fill_(has_none_T[:, None, None], 0.0)
 
     def _parts(self, state: TeacherState, shards: Shards) -> Iterator[tuple[TeacherState, Shards]]:
         """On a CPU a few teachers at a time, so that they stay in its caches; elsewhere all at once."""

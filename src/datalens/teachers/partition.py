@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from datalens.errors import CheckpointError, ConfigError, DataError
+from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED
 
 EMPTY = -1
 _FORMAT = 1
@@ -99,6 +100,11 @@ class Partition:
         permutation = _os_permutation(num_records) if rng is None else rng.permutation(num_records)
         slots = permutation[:num_present].astype(np.int64)
         return cls(slots, num_records, num_teachers, shard_size, from_os_entropy=rng is None)
+
+    @property
+    def adjacency(self) -> str:
+        """The neighbouring relation that the map supports, as a ledger's first line names it."""
+        return ADD_OR_REMOVE if self.from_os_entropy else BLANKED
 
     @property
     def num_slots(self) -> int:

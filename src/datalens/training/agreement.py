@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, RunError
 from datalens.privacy.ledger import Ledger, LineKind
-from datalens.teachers.partition import Partition
+from datalens.privacy.promises import ADD_OR_REMOVE_GROUP
+from datalens.teachers.groups import SlotMap
 from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts, RunFacts
 from datalens.training.files import read_json
 from datalens.training.heads import known_head
+from datalens.training.private_files import Secrets, fingerprint
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import is_step, step_of
 
 
-def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> None:
+def check_header(ledger: Ledger, facts: PublicFacts, partition: SlotMap) -> None:
     """The ledger's first line is about these settings and this slot map.
 
     Raises:
@@ -44,10 +47,9 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: Partition) -> No
                 f"{ledger.path}: says {name} {found.get(name)!r}, the run's settings say {value!r}; restore the "
                 "files that belong together"
             )
-    adjacency = "add-or-remove-one" if partition.from_os_entropy else "one-record-blanked"
-    if (partition.num_teachers, partition.num_records) != (voting.num_teachers, facts.num_records) or (
-        ledger.header.get("adjacency") != adjacency
-    ):
+    is_other = (partition.num_teachers, partition.num_records) != (voting.num_teachers, facts.num_records)
+    is_other |= (partition.adjacency == ADD_OR_REMOVE_GROUP) is not facts.of_groups
+    if is_other or ledger.header.get("adjacency") != partition.adjacency:
         raise RunError(f"{ledger.path}: is about another slot map than the run's; restore the files")
 
 
@@ -78,6 +80,21 @@ def check_class_order(classes: tuple[str, ...], facts: RunFacts, root: Path) -> 
             f"{root}: the run's classes are in the order {','.join(facts.classes)}, not {','.join(classes)}; "
             "give them in its order (--classes; classes=[...] in Python)"
         )
+
+
+def check_data(data: LabelledImages, facts: RunFacts, kept: Secrets, root: Path) -> None:
+    """The data are those that the run began with, groups among them.
+
+    Raises:
+        RunError: they are not.
+    """
+    if facts.of_groups and data.group_ids is None:
+        raise RunError(
+            f"{root}: the run keeps groups of records together; name the same groups again (--group-column; "
+            "data.with_groups(names) in Python)"
+        )
+    if kept.fingerprint != fingerprint(data):
+        raise RunError(f"{root}: these are not the data of this run; resume with the same data")
 
 
 def check_records(records: list[DirectionRecord], ledger: Ledger, path: Path) -> None:

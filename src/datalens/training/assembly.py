@@ -14,12 +14,13 @@ from datalens.distributed.ranks import Ranks
 from datalens.noise import NoiseSource, make_noise
 from datalens.randomness import Streams
 from datalens.teachers.families import TeacherSettings, make_family
-from datalens.teachers.partition import Partition
+from datalens.teachers.groups import SlotMap
 from datalens.teachers.room import chunk_size_for, make_store, state_bytes
 from datalens.teachers.shards import RecordShards
 from datalens.training.config import Config, Performance
 from datalens.training.crew import Crew
 from datalens.training.facts import PublicFacts, declared_records, require_public_classes, shown_of
+from datalens.training.groups import draw_slots
 from datalens.training.mechanisms import set_compression
 from datalens.training.plan import Plan, check_plan
 from datalens.training.start_file import PublicStart
@@ -28,7 +29,7 @@ from datalens.training.start_file import PublicStart
 def make_teachers(
     facts: PublicFacts,
     data: LabelledImages,
-    partition: Partition,
+    partition: SlotMap,
     private: Streams,
     performance: Performance | None = None,
     folder: Path | None = None,
@@ -113,7 +114,7 @@ def noise_for_step(config: Config) -> Callable[[int], NoiseSource]:
 
 def draw_run(
     config: Config, data: LabelledImages, *, signal_matters: bool = True
-) -> tuple[PublicFacts, Plan, Partition, Streams, tuple[str, ...]]:
+) -> tuple[PublicFacts, Plan, SlotMap, Streams, tuple[str, ...]]:
     """What is decided when a run begins: public facts, plan, slot map, private random streams, and warnings.
 
     Raises:
@@ -121,16 +122,19 @@ def draw_run(
     """
     num_records = declared_records(config.privacy, data)
     require_public_classes(config.privacy, data)
-    plan, warnings = check_plan(config, num_records, data.image_shape, signal_matters=signal_matters)
+    plan, warnings = check_plan(
+        config,
+        num_records,
+        data.image_shape,
+        signal_matters=signal_matters,
+        of_groups=data.group_ids is not None,
+    )
     seed = config.privacy.insecure_seed
     public = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "public")
     private = Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, "private")
-    partition = Partition.draw(
-        num_records=num_records,
-        num_teachers=config.voting.num_teachers,
-        num_present=data.num_records,
-        shard_size=config.voting.shard_size,
-        rng=None if seed is None else private.numpy("slots"),
+    voting = config.voting
+    partition = draw_slots(
+        data, num_records, voting.num_teachers, voting.shard_size, private, seeded=seed is not None
     )
     facts = PublicFacts(
         config=config,

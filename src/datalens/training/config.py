@@ -43,7 +43,8 @@ class Voting(Section):
         mechanism: how votes are compressed and released: topagg, d2p-fed, fetchsgd-sound, or fetchsgd, which has no
             guarantee; see ``docs/baselines.md``.
         num_teachers: N.
-        shard_size: slots of each teacher; None for all that fit.
+        shard_size: slots of each teacher; None for all that fit, and where records come in groups, which leave
+            some slots empty and find others taken, for twice an even share.
         top_k: kept coordinates per teacher and image, k; d2p-fed keeps all of them.
         levels: of a vote on a rotated coordinate, for d2p-fed.
         sketch_rows: of the sketch, odd, for fetchsgd and fetchsgd-sound.

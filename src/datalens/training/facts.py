@@ -24,6 +24,8 @@ from datalens.version import __version__
 
 CONFIG_FORMAT = "datalens-run/1"
 """What ``release/config.json`` says of itself."""
+GROUP = "group"
+"""What it says is protected as a whole, where that is more than a record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class RunFacts:
         num_records: the public number of records.
         num_steps: planned.
         public_root: key of the public random streams.
+        of_groups: records come in groups, and each group is protected as a whole.
     """
 
     image_shape: tuple[int, int, int]
@@ -47,6 +50,7 @@ class RunFacts:
     num_records: int
     num_steps: int
     public_root: bytes
+    of_groups: bool = False
 
     @property
     def dim(self) -> int:
@@ -71,6 +75,7 @@ class RunFacts:
             "num_records": self.num_records,
             "num_steps": self.num_steps,
             "public_root": self.public_root.hex(),
+            **({"unit": GROUP} if self.of_groups else {}),
         }
 
 
@@ -106,6 +111,8 @@ def common_facts(data: Any, source: Path) -> dict[str, Any]:
     public_root = bytes.fromhex(data["public_root"])
     if len(public_root) != ROOT_BYTES or min(channels, height, width, int(data["num_steps"])) < 1:
         raise ValueError("a size or key out of range")
+    if data.get("unit", GROUP) != GROUP:
+        raise ValueError("an unknown unit of privacy")
     return {
         "image_shape": (channels, height, width),
         "classes": tuple(str(name) for name in data["classes"]),
@@ -114,6 +121,7 @@ def common_facts(data: Any, source: Path) -> dict[str, Any]:
         "num_records": int(data["num_records"]),
         "num_steps": int(data["num_steps"]),
         "public_root": public_root,
+        "of_groups": "unit" in data,
     }
 
 
@@ -124,6 +132,7 @@ def shown_of(data: LabelledImages) -> dict[str, Any]:
         "classes": data.classes,
         "classes_from_data": data.classes_from_data,
         "data_name": data.name if data.public else "private",
+        "of_groups": data.group_ids is not None,
     }
 
 

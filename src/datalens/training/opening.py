@@ -16,8 +16,8 @@ from datalens.errors import PrivacyWarning, RunError
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
-from datalens.teachers.partition import Partition
-from datalens.training.agreement import check_class_order, check_header, check_heads
+from datalens.teachers.groups import SlotMap
+from datalens.training.agreement import check_class_order, check_data, check_header, check_heads
 from datalens.training.assembly import draw_run
 from datalens.training.changes import split_performance
 from datalens.training.config import Config, Performance
@@ -32,7 +32,6 @@ from datalens.training.private_files import (
     require_private,
     save_partition,
 )
-from datalens.training.repeats import refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import close_shared_budget, open_charged_budget
 from datalens.training.start_file import PublicStart
@@ -58,7 +57,7 @@ class OpenRun:
     """
 
     facts: PublicFacts
-    partition: Partition
+    partition: SlotMap
     private: Streams
     ledger: Ledger
     folder: RunFolder | None = None
@@ -108,7 +107,6 @@ def open_new(
     Warns:
         PrivacyWarning: a delta at which releasing a whole record would be allowed.
     """
-    refuse_groups(data)
     require_device(config.performance.device)
     facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
     for doubt in doubts:
@@ -160,8 +158,7 @@ def open_old(root: Path, data: LabelledImages, changes: Mapping[str, Any]) -> Op
     require_device(performance.device)
     kept = Secrets.read(folder.secrets)
     check_class_order(data.classes, facts, root)
-    if kept.fingerprint != fingerprint(data):
-        raise RunError(f"{root}: these are not the data of this run; resume with the same data")
+    check_data(data, facts, kept, root)
     partition = load_partition(folder.partition)
     start = start_of(folder, facts)
     ledger, shared = open_charged(folder, kept, lambda ledger: check_header(ledger, facts, partition))

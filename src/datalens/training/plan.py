@@ -22,6 +22,7 @@ from datalens.privacy.events import GaussianEvent, NoiseKind
 from datalens.privacy.signal import Signal, require_signal, signal_of
 from datalens.privacy.wording import delta_warning, rounded_up
 from datalens.training.config import Config
+from datalens.training.groups import check_groups
 from datalens.training.mechanisms import check_mechanism
 from datalens.training.pricing import (
     cost,
@@ -71,7 +72,12 @@ class Plan:
 
 
 def check_plan(
-    config: Config, num_records: int, image_shape: tuple[int, int, int], *, signal_matters: bool = True
+    config: Config,
+    num_records: int,
+    image_shape: tuple[int, int, int],
+    *,
+    signal_matters: bool = True,
+    of_groups: bool = False,
 ) -> tuple[Plan, tuple[str, ...]]:
     """The plan of a new run, with lines of warning for its owner; asked before anything is drawn or spent.
 
@@ -80,6 +86,7 @@ def check_plan(
         num_records: the public number of records.
         image_shape: (C, H, W).
         signal_matters: False for an audit's few teachers, from whom nothing is learned.
+        of_groups: records come in groups, each for one teacher, whose slots need not all be filled.
 
     Raises:
         ConfigError: settings that contradict each other, or a plan that leaves no signal: even where all
@@ -87,7 +94,9 @@ def check_plan(
         BudgetError: epsilon too small for one step. Both name the smallest epsilon that works, if one does.
     """
     dim = math.prod(image_shape)
-    _check_shards(config, num_records)
+    if of_groups:
+        check_groups(config.privacy)
+    _check_shards(config, num_records, of_groups=of_groups)
     check_mechanism(config, dim)
     voting, privacy = config.voting, config.privacy
     noise_is_free = privacy.is_private and voting.noise_stddev is None and voting.num_steps is not None
@@ -161,9 +170,10 @@ def plan_releases(config: Config, dim: int) -> Plan:
     return Plan(stddev, num_steps, event, authorisation, mechanism)
 
 
-def _check_shards(config: Config, num_records: int) -> None:
-    """Every teacher needs records of its own."""
-    num_teachers, shard_size = config.voting.num_teachers, config.voting.shard_size
+def _check_shards(config: Config, num_records: int, *, of_groups: bool) -> None:
+    """Every teacher needs records of its own; where they come in groups, its slots need not be filled."""
+    num_teachers = config.voting.num_teachers
+    shard_size = None if of_groups else config.voting.shard_size
     if num_teachers * (shard_size or 1) <= num_records:
         return
     if shard_size is None:

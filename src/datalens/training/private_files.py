@@ -15,7 +15,7 @@ import safetensors.numpy
 from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, RunError
 from datalens.randomness import ROOT_BYTES, Streams
-from datalens.teachers.partition import Partition
+from datalens.teachers.groups import SlotMap, slot_map_from_arrays
 from datalens.training.files import PRIVATE, read_json, write_atomically, write_json
 from datalens.training.run_folder import RunFolder
 
@@ -86,23 +86,25 @@ def fingerprint(data: LabelledImages) -> str:
     """SHA-256 of the data; private, and only to notice a wrong file."""
     digest = hashlib.sha256(np.ascontiguousarray(data.images).tobytes())
     digest.update(np.ascontiguousarray(data.labels).tobytes())
+    if data.group_ids is not None:
+        digest.update(b"groups" + np.ascontiguousarray(data.group_ids).tobytes())
     digest.update(json.dumps([list(data.images.shape), list(data.classes)]).encode())
     return digest.hexdigest()
 
 
-def save_partition(path: Path, partition: Partition) -> None:
+def save_partition(path: Path, partition: SlotMap) -> None:
     """Write the slot map, for the owner alone."""
     write_atomically(path, safetensors.numpy.save(partition.to_arrays()), mode=PRIVATE)
 
 
-def load_partition(path: Path) -> Partition:
+def load_partition(path: Path) -> SlotMap:
     """Read the slot map.
 
     Raises:
         CheckpointError: missing or damaged.
     """
     try:
-        return Partition.from_arrays(safetensors.numpy.load(path.read_bytes()))
+        return slot_map_from_arrays(safetensors.numpy.load(path.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise CheckpointError(

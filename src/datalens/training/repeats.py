@@ -8,15 +8,16 @@ from datalens.errors import ConfigError
 
 
 def refuse_groups(data: LabelledImages) -> None:
-    """Refuse data that say which records are one person's: slots are drawn for records, not for persons.
+    """Refuse data that say which records are one person's, for what looks at each record by itself.
 
     Raises:
         ConfigError: names the remedy.
     """
     if data.group_ids is not None:
         raise ConfigError(
-            f"{data.name}: its records come in groups (group_ids), which are not kept together yet; leave them out "
-            "and give --group-size (privacy.group_size) the most records that one person has"
+            f"{data.name}: its records come in groups (group_ids), which is for training by methods with "
+            "teachers, and not for this; leave them out (--group-column, groups=) and give --group-size "
+            "(privacy.group_size) the most records that one person has"
         )
 
 
@@ -24,11 +25,17 @@ def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
     """One line about images that occur more often than ``group_size`` times, or None. Private: it counts records.
 
     Copies of one record sit with several teachers, and all of them may change their votes: c copies cost as
-    much as c records of one person.
+    much as c records of one person. Copies within a group cost nothing more.
     """
-    report = find_exact_duplicates(data.images)
+    report = find_exact_duplicates(data.images, data.group_ids)
     if report.largest_group <= group_size:
         return None
+    if data.group_ids is not None:
+        return (
+            f"{data.name}: {report.num_copied} images are found in several groups (one of them in "
+            f"{report.largest_group}), and what they show is protected in each group by itself: remove the "
+            "copies, or make one group of those who share them"
+        )
     return (
         f"{data.name}: {report.num_extra} of {report.num_records} images repeat another exactly ({report.num_copied} "
         f"different ones, the most frequent {report.largest_group} times), and copies reach several teachers; "

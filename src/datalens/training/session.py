@@ -25,6 +25,7 @@ from datalens.training.config import Config
 from datalens.training.directions import DirectionLog, DirectionRecord
 from datalens.training.files import append_line
 from datalens.training.following import announce
+from datalens.training.groups import note_of_groups
 from datalens.training.heads import note_head
 from datalens.training.opening import OpenRun, open_new, open_old
 from datalens.training.progress import Progress
@@ -66,7 +67,11 @@ class Session:
         self.folder, self.start = run.folder, run.start
         privacy = run.facts.config.privacy
         is_declared = privacy.labels_are_public or not run.facts.classes_from_data
-        notes = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
+        notes = (
+            note_of_classes(data, is_declared=is_declared),
+            note_of_groups(run.partition, data.name),
+            note_of_repeats(data, privacy.group_size),
+        )
         self.notes = [*filter(None, notes)]
         self.diagnostics: list[Diagnostics] = []
         self.steps_done, self._saved_at = 0, -1

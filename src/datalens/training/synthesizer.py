@@ -45,7 +45,8 @@ class DataLens(Trained[Config, PublicFacts]):
 
     Guarantee:
         The generator, and whatever is drawn from it, is (epsilon, delta)-differentially private for adding or
-        removing one record, where ``config.privacy`` sets both, unless noise is 'none', an insecure seed is
+        removing one record (all records of one group, where ``groups`` are given), where ``config.privacy`` sets
+        both, unless noise is 'none', an insecure seed is
         set, or noise is floating point; see :meth:`is_publishable`.
 
     Attributes:
@@ -71,6 +72,7 @@ class DataLens(Trained[Config, PublicFacts]):
         classes: Sequence[object] | int | None = None,
         labels_are_public: bool = False,
         value_range: tuple[float, float] | None = None,
+        groups: Sequence[Any] | np.ndarray | None = None,
         out: str | os.PathLike[str] | None = None,
         budget_file: str | os.PathLike[str] | None = None,
         data_name: str | None = None,
@@ -90,6 +92,8 @@ class DataLens(Trained[Config, PublicFacts]):
                 is for experiments, or for labels that are public.
             labels_are_public: the class list found in the labels may be known (``privacy.labels_are_public``).
             value_range: what counts as black and white where images are not uint8, such as (0, 1).
+            groups: the name of each image's group, such as its person, as text or whole numbers [R]: each group is
+                then protected as a whole. Left out, the data's own ``group_ids``, if they have any.
             out: a new folder for the run; left out, nothing is written and nothing can be resumed.
             budget_file: the data set's budget (see ``datalens budget``), charged before the run's own.
             data_name: the name that the budget file must have; left out, any.
@@ -116,6 +120,8 @@ class DataLens(Trained[Config, PublicFacts]):
             if labels is None:
                 raise ConfigError("labels are missing: give one class for each image")
             data = labelled_images(images, labels, classes=classes, value_range=value_range)
+        if groups is not None:
+            data = data.with_groups(groups)
         if data_name is not None and budget_file is None:
             raise ConfigError(
                 f"data_name = {data_name!r}: belongs to a budget file; give one, or leave it out"
@@ -151,7 +157,7 @@ class DataLens(Trained[Config, PublicFacts]):
 
         Args:
             folder: of the run.
-            data: the same records.
+            data: the same records, with the same groups if they have any (``data.with_groups(names)``).
             changes: settings that may change: epsilon, noise_stddev, top_k, vote_threshold, num_steps. A higher
                 epsilon is recorded as decided after looking, and the proof does not cover it. Also performance
                 settings: device, chunk_size, teacher_store, teacher_memory, checkpoint_every.

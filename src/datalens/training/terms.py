@@ -17,7 +17,7 @@ from datalens.mechanisms.vote_sum import VoteSum
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.events import Event, times
 from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
-from datalens.teachers.partition import Partition
+from datalens.teachers.groups import SlotMap
 from datalens.training.config import Config, Voting
 from datalens.training.facts import PublicFacts
 from datalens.training.plan import Plan, mechanism_of, score_mechanism
@@ -55,7 +55,7 @@ class Terms:
         return replace(mechanism, vote_threshold=self.vote_threshold)
 
 
-def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: str) -> dict[str, Any]:
+def ledger_header(facts: PublicFacts, plan: Plan, partition: SlotMap, run_id: str) -> dict[str, Any]:
     """Line 0 of the ledger: what was authorised and on which terms. Nothing of it comes from records."""
     voting, privacy = facts.config.voting, facts.config.privacy
     return {
@@ -63,7 +63,7 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: Partition, run_id: 
         "method": "datalens",
         "run_id": run_id,
         "authorisation": plan.authorisation.to_json(),
-        "adjacency": "add-or-remove-one" if partition.from_os_entropy else "one-record-blanked",
+        "adjacency": partition.adjacency,
         "mechanism": {
             "name": str(voting.mechanism),
             **_own_terms(voting),

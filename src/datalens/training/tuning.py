@@ -28,7 +28,7 @@ from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.events import times
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
-from datalens.teachers.partition import Partition
+from datalens.teachers.groups import SlotMap
 from datalens.training.assembly import draw_run
 from datalens.training.config import Config
 from datalens.training.directions import DirectionRecord, write_directions
@@ -37,6 +37,7 @@ from datalens.training.files import write_json
 from datalens.training.opening import OpenRun
 from datalens.training.plan import Plan
 from datalens.training.release import certify, environment, write_network
+from datalens.training.repeats import refuse_groups
 from datalens.training.run_folder import RunFolder
 from datalens.training.session import Session
 from datalens.training.starting import require_used
@@ -59,7 +60,7 @@ class Try:
     candidate: int
     facts: PublicFacts
     plan: Plan
-    partition: Partition
+    partition: SlotMap
     generator: FinishedGenerator
     records: list[DirectionRecord]
     made_in: dict[str, Any]
@@ -91,6 +92,7 @@ def tune(
     Raises:
         DataLensError: it does not fit, before anything is charged; or a try failed, after all of it was.
     """
+    refuse_groups(data)
     for config in plan.candidates:
         require_public_classes(config.privacy, data)
         require_used(config.public_init)
@@ -160,7 +162,7 @@ def _one_try(plan: TuningPlan, data: LabelledImages, tell: Callable[[], None]) -
 def _count_right(
     plan: TuningPlan,
     data: LabelledImages,
-    partition: Partition,
+    partition: SlotMap,
     facts: PublicFacts,
     generator: FinishedGenerator,
 ) -> int:
