@@ -1,5 +1,8 @@
 """DC-GAN (Radford et al. 2016), conditional: no privacy at all, the ceiling of the tables.
 
+The paper's generator against one of the paper's discriminators. That one has batch norm, which methods that clip each
+record cannot have; a discriminator without it let every class collapse to a single image here.
+
 Nothing is released through a mechanism, so nothing is charged: the generator is a function of the records, and
 everything that is written says so.
 """
@@ -11,18 +14,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, optim
-from torch.nn import functional
+from torch import Tensor
 
 from datalens.baselines.networks import GeneratorSettings, settled
-from datalens.errors import ConfigError
+from datalens.errors import CheckpointError, ConfigError
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.state import pack, unpack
-from datalens.models.discriminators import ConditionalDiscriminator
 from datalens.models.finish import FinishedGenerator
+from datalens.models.generators import ConditionalGenerator
+from datalens.teachers.family import Fakes, Shards
+from datalens.teachers.paper import PaperTeachers
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width
 
-BETAS = (0.5, 0.999)
+BETA1 = 0.5
 
 
 class DcganSettings(GeneratorSettings):
@@ -32,12 +36,12 @@ class DcganSettings(GeneratorSettings):
         num_steps: one update of each network a step.
         batch_size: records, and generated images, of a step.
         learning_rate: Adam's, of both.
-        critic_channels: of the discriminator's first map.
+        critic_channels: of the discriminator's second map, before a plane a class.
     """
 
-    num_steps: Count = 4000
+    num_steps: Count = 2000
     batch_size: Batch = 64
-    learning_rate: Positive = 2e-4
+    learning_rate: Positive = 5e-4
     critic_channels: Width = 32
 
     def plan(self, privacy: Privacy, size: PublicSize) -> Dcgan:
@@ -84,61 +88,58 @@ class DcganLearner:
     """Generator and discriminator in training on the records themselves. Private."""
 
     def __init__(self, method: Dcgan, context: Context) -> None:
-        self._settings, self._context, self._latent = (
-            method.settings,
-            context,
-            method.settings.latent(method.size),
+        settings, size, device = method.settings, method.size, context.device
+        self._settings, self._context, self._latent = settings, context, settings.latent(size)
+        self._generator = settings.fresh(size, context.public.torch("generator-weights")).to(device)
+        self._adam = torch.optim.Adam(
+            self._generator.parameters(), settings.learning_rate, betas=(BETA1, 0.999)
         )
-        size, device = method.size, context.device
-        self._generator = method.settings.fresh(size, context.public.torch("generator-weights")).to(device)
-        self._critic = ConditionalDiscriminator(
-            size.image_shape, size.num_classes, method.settings.critic_channels
+        self._family = PaperTeachers(
+            size.image_shape, size.num_classes, settings.critic_channels, learning_rate=settings.learning_rate
         )
-        self._critic.init_weights(context.private.torch("discriminator"))
-        self._critic.to(device)
-        self._networks = {"generator": self._generator, "discriminator": self._critic}
-        rate = method.settings.learning_rate
-        self._optimizers = {
-            name: optim.Adam(network.parameters(), rate, BETAS) for name, network in self._networks.items()
-        }
+        self._discriminator = self._family.init(1, context.private.torch("discriminator"), device)
 
     def step(self, step: int) -> None:
         """The discriminator learns to tell records from generated images, then the generator to pass for real."""
-        images, labels = self._records(step)
         self._generator.train()
-        fakes, asked = self._fakes(step, 0)
-        real = functional.softplus(-self._critic(images, labels)).mean()
-        fake = functional.softplus(self._critic(fakes.detach(), asked)).mean()
-        self._learn("discriminator", real + fake)
-        fakes, asked = self._fakes(step, 1)
-        self._learn("generator", functional.softplus(-self._critic(fakes, asked)).mean())
+        rng = self._context.public.torch("fakes", step)
+        latents, labels = self._latent.batch(self._settings.batch_size, rng)
+        fakes_BCHW = self._generator(latents.to(self._context.device), labels.to(self._context.device))
+        fakes, records = Fakes(fakes_BCHW.detach(), labels), self._records(step)
+        self._discriminator = self._family.train(self._discriminator, records, fakes, 1)
+        grad_TBD = self._family.input_gradient(self._discriminator, records, fakes)
+        self._adam.zero_grad(set_to_none=True)
+        fakes_BCHW.backward(-grad_TBD[0].view_as(fakes_BCHW) / len(fakes_BCHW))  # of the mean of -log D
+        self._adam.step()
 
-    def _learn(self, who: str, loss: Tensor) -> None:
-        self._optimizers[who].zero_grad(set_to_none=True)
-        loss.backward()
-        self._optimizers[who].step()
-
-    def _records(self, step: int) -> tuple[Tensor, Tensor]:
+    def _records(self, step: int) -> Shards:
         data, device = self._context.data, self._context.device
         rng = self._context.private.numpy("records", step)
         chosen = rng.integers(0, data.num_records, self._settings.batch_size)
         images = torch.from_numpy(data.images[chosen]).to(device).float() / 255
-        return images, torch.from_numpy(data.labels[chosen]).to(device)
-
-    def _fakes(self, step: int, turn: int) -> tuple[Tensor, Tensor]:
-        rng = self._context.public.torch("fakes", 2 * step + turn)
-        latents, labels = self._latent.batch(self._settings.batch_size, rng)
-        labels = labels.to(self._context.device)
-        return self._generator(latents.to(self._context.device), labels), labels
+        labels = torch.from_numpy(data.labels[chosen]).to(device)
+        return Shards(images[None], labels[None], torch.ones_like(labels, dtype=torch.bool)[None])
 
     def state_dict(self) -> dict[str, Tensor]:
         """Both networks with their optimisers."""
-        return pack(self._networks, self._optimizers)
+        packed = pack({"generator": self._generator}, {"generator": self._adam})
+        return packed | {f"module/discriminator/{k}": v.clone() for k, v in self._discriminator.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from :meth:`state_dict`."""
-        unpack(state, self._networks, self._optimizers)
+        """Go on from :meth:`state_dict`.
 
-    def generator(self) -> FinishedGenerator:
+        Raises:
+            CheckpointError: a state of other networks.
+        """
+        unpack(state, {"generator": self._generator}, {"generator": self._adam})
+        for name, value in self._discriminator.items():
+            found = state.get(f"module/discriminator/{name}")
+            if found is None or found.shape != value.shape:
+                raise CheckpointError(
+                    f"the checkpoint is of other networks (discriminator, {name}): use the settings it was made with"
+                )
+            self._discriminator[name] = found.to(value.device).clone()
+
+    def generator(self) -> FinishedGenerator[ConditionalGenerator]:
         """The generator as it is: not private."""
         return settled(self._generator, self._latent, self._context.public.torch("settling"))

@@ -52,7 +52,7 @@ def benchmark(source: str, methods: str | None, epsilons: str, seeds: int, **opt
 
     SOURCE is mnist, fashion-mnist, celeba-gender, celeba-hair, places365, emoji or shapes: seeds are insecure, so
     that anyone gets the same, and that is for published data only. Results go to the store; what is there is not run
-    again, and an interrupted benchmark goes on. Most trainings take 1 to 8 minutes on one core, dc-gan some 40, those
+    again, and an interrupted benchmark goes on. Most trainings take 1 to 8 minutes on one core, dc-gan some 15, those
     on colour images hours; the scores of each 5 to 10 minutes more.
 
     \b

@@ -29,16 +29,16 @@ REMOVED: dict[str, tuple[tuple[str, Settings], ...]] = {
         ("and with 1200 steps", (("num_steps", 1200),)),
         ("and no projection, 100 bins", (("num_projected", 784), ("num_bins", 100))),
     ),
-    "dp-gan": (
-        ("and no clipping", (("max_grad_norm", 1e4),)),
-        ("and with 2000 steps", (("num_steps", 2000),)),
-    ),
+    "dp-gan": (("and with 2000 steps", (("num_steps", 2000),)),),
     "gs-wgan": (
         ("and one critic, as many generator steps", (("num_critics", 1), ("num_steps", 500))),
         ("and with 3000 steps of 32 images", (("num_steps", 3000), ("batch_size", 32))),
     ),
 }
-"""By method, what goes after the noise; each removal keeps those before it. More steps cost nothing by then."""
+"""By method, what goes after the noise; each removal keeps those before it. More steps cost nothing by then.
+
+DP-GAN keeps its clip: gradients are summed in whole numbers of a thousandth of it, so a clip so long that it cuts
+nothing rounds most of them away, and the critic learns nothing."""
 
 
 def table_limits() -> Table:
