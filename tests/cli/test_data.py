@@ -63,10 +63,10 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)
         for number in range(2):
-            Image.fromarray(np.full((4, 4), 9, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
+            Image.fromarray(np.full((8, 8), 9, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
     answer = call("data", "check", tmp_path / "pets")
     assert answer.status == 0
-    assert "4 images of 1x4x4, 2 classes, 3 exact repeats" in answer.out
+    assert "4 images of 1x8x8, 2 classes, 3 exact repeats" in answer.out
     (tmp_path / "pets" / "cat" / "bad.png").write_bytes(b"no")
     complaint = call("data", "check", tmp_path / "pets").complaint
     assert "1 of 5 files" in complaint
@@ -75,7 +75,7 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     skipped = call("data", "check", tmp_path / "pets", "--skip-damaged")
     assert skipped.status == 0
     assert "1 of 5 files are left out as damaged, the first cat/bad.png" in skipped.err
-    assert "4 images of 1x4x4" in skipped.out
+    assert "4 images of 1x8x8" in skipped.out
 
 
 def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
@@ -91,7 +91,7 @@ def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
 
 def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
     assert call("data", "check", "shapes").status == 0
-    np.savez(tmp_path / "f.npz", x=np.zeros((2, 3, 3)), y=np.arange(2))
+    np.savez(tmp_path / "f.npz", x=np.zeros((2, 8, 8)), y=np.arange(2))
     assert "give --value-range" in call("data", "check", tmp_path / "f.npz").complaint
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
     (tmp_path / "g.npz").write_bytes(b"PK")

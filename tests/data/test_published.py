@@ -114,6 +114,6 @@ def test_options_that_a_source_has_no_use_for_are_refused(tmp_path: Path) -> Non
         load("shapes", classes=3)
     with pytest.raises(ConfigError, match="is published"):
         load("shapes", public=False)
-    (tmp_path / "file.csv").write_text("x")
+    (tmp_path / "file.txt").write_text("x")
     with pytest.raises(DataError, match="neither a folder nor an"):
-        load(str(tmp_path / "file.csv"))
+        load(str(tmp_path / "file.txt"))

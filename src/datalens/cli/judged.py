@@ -154,7 +154,7 @@ def _fitted(
     path: str, images: np.ndarray, image_shape: tuple[int, int, int], *, resize: bool
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """The images in the real ones' shape, and what was done to them."""
-    from datalens.data.folder import resize_images
+    from datalens.data.pixels import resize_images
 
     channels, height, width = image_shape
     found = "x".join(str(side) for side in images.shape[1:])

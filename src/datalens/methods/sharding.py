@@ -38,6 +38,7 @@ def draw_shards(
         num_records=size.num_records,
         num_teachers=num_teachers,
         num_present=context.data.num_records,
+        positions=context.data.positions,
         shard_size=shard_size,
         rng=None if insecure_seed is None else context.private.numpy("slots"),
     )

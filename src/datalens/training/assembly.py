@@ -123,6 +123,7 @@ def draw_run(
         num_records=num_records,
         num_teachers=config.voting.num_teachers,
         num_present=data.num_records,
+        positions=data.positions,
         shard_size=config.voting.shard_size,
         rng=None if seed is None else private.numpy("slots"),
     )
