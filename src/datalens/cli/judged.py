@@ -99,7 +99,7 @@ def read(
     if kind != "npz" and any(value is not None for value in given.values()):
         raise ConfigError(f"{path}: --samples-range and --samples-layout are for .npz files; leave them out")
     names = {"folder": folder_names(classes), "npz": tuple(classes), "named": None}[kind]
-    data = load(path, classes=names, **given)
+    data = load(path, classes=names, any_size=True, **given)
     if kind == "named" and data.classes != tuple(classes):
         raise DataError(f"{path}: its classes are not those of --data; give samples of the same classes")
     jpeg_files = count_jpeg(folder) if kind == "folder" else 0

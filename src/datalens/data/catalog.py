@@ -73,6 +73,7 @@ def load(
     label_column: str | None = None,
     group_column: str | None = None,
     skip_damaged: bool = False,
+    any_size: bool = False,
     public: bool | None = None,
 ) -> LabelledImages:
     """Read one split of any source; files on this machine only, never the network.
@@ -93,6 +94,7 @@ def load(
         label_column: tables only: the column of labels.
         group_column: tables only: the column that says whose a record is; left out, there are no groups.
         skip_damaged: files of images only: leave damaged ones out, their places empty, instead of refusing.
+        any_size: allow sides that are not 8 to 256 pixels, of images that nothing is to be trained on.
         public: whether the images are published research data; by default true of named sources only.
 
     Returns:
@@ -124,12 +126,13 @@ def load(
             path, split, classes=classes, value_range=value_range, layout=layout, public=bool(public)
         )
         data = _resized(data, image_size)
-        check_sides(data.image_shape, str(path))
+        if not any_size:
+            check_sides(data.image_shape, str(path))
         return data
     if kind is not None:
         return read_listing(
             list_own(kind, path, split, Columns(path_column, label_column, group_column), classes),
-            Form.of(image_size, channels, background),
+            replace(Form.of(image_size, channels, background), any_size=any_size),
             classes=classes,
             skip_damaged=skip_damaged,
             public=bool(public),

@@ -41,10 +41,11 @@ class Gathering:
     [1]
     """
 
-    def __init__(self, name: str, count: int, unit: str) -> None:
+    def __init__(self, name: str, count: int, unit: str, *, any_size: bool = False) -> None:
         self._name = name
         self._count = count
         self._unit = unit
+        self._any_size = any_size
         self._images = np.empty((0, 0, 0, 0), np.uint8)
         self._first = ""
         self._places: list[int] = []
@@ -65,7 +66,8 @@ class Gathering:
             return
         shape = pixels.array.shape
         if not self._first:
-            check_sides(shape, where)
+            if not self._any_size:
+                check_sides(shape, where)
             self._images = np.empty((self._count, *shape), np.uint8)
             self._first = where
         if shape != self._images.shape[1:]:

@@ -92,7 +92,7 @@ def read_listing(
     """
     names = _class_names(listing, classes)
     numbers = _numbers(listing, names)
-    gathering = Gathering(listing.name, len(listing.records), listing.unit)
+    gathering = Gathering(listing.name, len(listing.records), listing.unit, any_size=form.any_size)
     for record in listing.records:
         gathering.add(record.name, _pixels_of(record, form))
     found = gathering.finish(

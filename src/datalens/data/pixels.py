@@ -36,11 +36,13 @@ class Form:
         size: (height, width) to scale to; None leaves images as they are.
         channels: 1 for grey, 3 for colour; None leaves each as it is.
         background: what shows through, as (red, green, blue).
+        any_size: sides need not be 8 to 256 pixels.
     """
 
     size: tuple[int, int] | None = None
     channels: int | None = None
     background: tuple[int, int, int] = (255, 255, 255)
+    any_size: bool = False
 
     @classmethod
     def of(
@@ -57,7 +59,7 @@ class Form:
             ConfigError: a value that breaks its rule.
 
         >>> Form.of(28, None, "black")
-        Form(size=(28, 28), channels=None, background=(0, 0, 0))
+        Form(size=(28, 28), channels=None, background=(0, 0, 0), any_size=False)
         """
         if channels not in (None, 1, 3):
             raise ConfigError(f"--channels {channels} (in Python channels): must be 1 (grey) or 3 (colour)")
