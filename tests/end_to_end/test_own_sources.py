@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from own_sources import KINDS, make, pictures, png, write_csv, write_files
 from PIL import Image
-from small_runs import small_config, weights
+from small_runs import small_config, stop_after, weights
 
 from datalens import DataLens
 from datalens.cli.main import main
-from datalens.data import from_dataset, load
+from datalens.data import LabelledImages, from_dataset, load
 from datalens.data.arrays import labelled_images
 from datalens.errors import ConfigError, DataLensError
 from datalens.methods.sampled import lot_of
@@ -154,22 +154,41 @@ def test_lots_of_sampled_records_do_not_shift_where_a_place_is_empty(tmp_path: P
             torch.testing.assert_close(lot.images_RCHW[slot], wanted, rtol=0, atol=0)
 
 
+def short_of_a_batch() -> LabelledImages:
+    """Three records for each of ten teachers."""
+    return labelled_images(np.stack(pictures(30)), np.arange(30) % 2, classes=2)
+
+
 def test_r39_shards_smaller_than_a_batch_still_move_the_generator() -> None:
-    """Three records a teacher and batches of thirty: nothing is dropped for being short."""
-    data = labelled_images(np.stack(pictures(30)), np.arange(30) % 2, classes=2)
-    config = small_config(
-        privacy__num_records=30,
-        privacy__epsilon=90.0,
-        voting__batch_size=30,
-        voting__num_steps=2,
-        voting__top_k=3,
-    )
-    model = DataLens(config).fit(data)
-    blank = DataLens(config).fit(data, stop=lambda: True)
-    assert any(np.any(value != 0) for value in weights(model).values())
-    assert model.ledger is not None
+    """Batches of thirty: nothing is dropped for being short."""
+    settings_ = {"privacy__num_records": 30, "privacy__epsilon": 90.0, "privacy__insecure_seed": 0}
+    config = small_config(**settings_, voting__batch_size=30, voting__num_steps=2, voting__top_k=3)
+    after = [weights(DataLens(config).fit(short_of_a_batch(), stop=stop_after(steps))) for steps in (1, 2)]
+    names = [name for name in after[0] if name.endswith("weight")]
+    assert any(not np.array_equal(after[0][name], after[1][name]) for name in names)
+    model = DataLens(config).fit(short_of_a_batch())
+    assert model.notes == ()
     assert sum(event.count for event in model.ledger.events()) == 2
-    del blank
+
+
+@pytest.mark.parametrize("threshold", [50.0, 1e9])
+def test_r39_a_threshold_that_nothing_can_pass_is_refused(threshold: float) -> None:
+    config = small_config(privacy__epsilon=20.0, privacy__num_records=30, voting__vote_threshold=threshold)
+    with pytest.raises(ConfigError, match=r"leaves no signal .* use a vote_threshold below"):
+        DataLens(config).fit(short_of_a_batch())
+
+
+def test_r39_a_training_whose_releases_are_all_zero_says_so() -> None:
+    """A threshold that a vote could pass, and none did: charged, and no success."""
+    zero = {
+        "voting__vote_threshold": 1.3,
+        "voting__noise_stddev": 2.0,
+        "voting__num_steps": 1,
+        "voting__top_k": 1,
+    }
+    config = small_config(privacy__epsilon=20.0, privacy__num_records=30, privacy__insecure_seed=1, **zero)
+    notes = DataLens(config).fit(short_of_a_batch()).notes
+    assert [note for note in notes if note.startswith("no update was applied: all 1 directions")]
 
 
 @pytest.mark.parametrize(("name", "value"), [("voting__num_steps", 0), ("voting__batch_size", 0)])
