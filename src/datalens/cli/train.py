@@ -148,7 +148,7 @@ _RECIPES = "the recipe's"
 @quiet_option
 @json_option
 def train(source: str, **options: Any) -> int:
-    """Train a generator on SOURCE: mnist, fashion-mnist, cifar10, shapes, an image folder, or an .npz file.
+    """Train a generator on SOURCE: mnist, fashion-mnist, cifar10, shapes, or images of your own by their path.
 
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
     step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the

@@ -27,8 +27,8 @@ def open_parquet(path: Path) -> Table:
     features = beside.get("info", {}).get("features") if isinstance(beside, dict) else None
 
     def read(name: str) -> list[Any]:
-        with _readable(path):
-            return parquet.read_table(path, columns=[name], partitioning=None).column(name).to_pylist()
+        with _readable(path), parquet.ParquetFile(path) as file:
+            return file.read(columns=[name]).column(name).to_pylist()
 
     return _table(path, path.parent, names, read, class_names_of(features))
 

@@ -143,8 +143,9 @@ def _numbers(
         raise DataError(f"{name}: some labels are strings and some are not; give one kind")
     if classes is not None:
         return encode_labels(plain, declare_classes(classes), name)
-    is_list = isinstance(own, list | tuple) and len(own) > 0 and all(isinstance(item, str) for item in own)
-    if is_list and all(isinstance(label, int) and 0 <= label < len(own) for label in plain):  # pyright: ignore
-        check_class_names(own, name)  # pyright: ignore
-        return np.array(plain, np.int64), tuple(own)  # pyright: ignore
+    names = tuple(own) if isinstance(own, list | tuple) else ()
+    are_places = all(isinstance(label, int) and 0 <= label < len(names) for label in plain)
+    if are_places and all(isinstance(item, str) for item in names):
+        check_class_names(names, name)
+        return np.array(plain, np.int64), names
     return encode_labels(plain, None, name)

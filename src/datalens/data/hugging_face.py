@@ -54,16 +54,17 @@ def _open(folder: Path) -> Table:
 
     state, info = _read(folder / _STATE), _read(folder / _INFO)
     listed = state.get("_data_files")
-    files = (
+    names = (
         [file.get("filename") for file in listed if isinstance(file, dict)]
         if isinstance(listed, list)
         else []
     )
-    if not files or not all(isinstance(name, str) and Path(name).name == name for name in files):
+    files = [folder / name for name in names if isinstance(name, str) and Path(name).name == name]
+    if not files or len(files) < len(names):
         raise DataError(f"{folder / _STATE}: names no data files of this folder; save the dataset again")
     if state.get("_indices_data_files"):
         raise DataError(f"{folder}: chooses rows by indices; save it again with a newer version of datasets")
-    return open_streams(folder, [folder / name for name in files], info.get("features"))
+    return open_streams(folder, files, info.get("features"))
 
 
 def _read(path: Path) -> dict[str, Any]:
