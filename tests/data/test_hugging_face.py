@@ -48,6 +48,9 @@ def test_a_dict_of_splits(tmp_path: Path) -> None:
     (tmp_path / "d/dataset_dict.json").write_text(json.dumps({"splits": ["train", "test", "extra"]}))
     assert available_splits(tmp_path / "d") == ("train", "test")
     assert load(tmp_path / "d", split="test").num_records == 2
+    (tmp_path / "d/dataset_dict.json").write_text(json.dumps({"splits": ["extra"]}))
+    with pytest.raises(DataError, match="neither a train nor a test split"):
+        available_splits(tmp_path / "d")
     (tmp_path / "d/dataset_dict.json").write_text(json.dumps({"splits": ["train"]}))
     with pytest.raises(DataError, match="has no test split; save a DatasetDict"):
         load(tmp_path / "d", split="test")

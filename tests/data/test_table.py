@@ -88,6 +88,9 @@ def test_a_split_column_parts_the_rows_and_train_numbers_the_classes(
     assert (test.classes, test.labels.tolist(), test.classes_from_data) == (("9", "10"), [1], True)
     np.testing.assert_array_equal(test.images[0, 0], pictures(4)[1])
     assert [file.status for file in check(path)] == ["ok"] * 3
+    write_csv(path, ["path", "label", "split"], [[*row[:2], "validation"] for row in rows])
+    with pytest.raises(DataError, match="says neither train nor test"):
+        check(path)
     rows[0][2] = "Train"
     write_csv(path, ["path", "label", "split"], rows)
     with pytest.raises(DataError, match="row 1: its split is 'Train', but must be train, test, validation"):

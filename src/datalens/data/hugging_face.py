@@ -22,11 +22,18 @@ def is_saved(folder: Path) -> bool:
 
 
 def saved_splits(folder: Path) -> tuple[Split, ...]:
-    """Which of train and test there are; a ``Dataset`` is train."""
+    """Which of train and test there are; a ``Dataset`` is train.
+
+    Raises:
+        DataError: damaged, or splits of other names alone.
+    """
     if not (folder / _SEVERAL).is_file():
         return ("train",)
     named = _read(folder / _SEVERAL).get("splits")
-    return tuple(split for split in SPLITS if isinstance(named, list) and split in named)
+    found = tuple(split for split in SPLITS if isinstance(named, list) and split in named)
+    if not found:
+        raise DataError(f"{folder}: has neither a train nor a test split; save a DatasetDict with 'train'")
+    return found
 
 
 def list_saved(folder: Path, split: str, columns: Columns) -> Listing:

@@ -48,7 +48,6 @@ class Listing:
         train_labels: labels of the training split, which number the classes where ``known_classes`` is None.
         unit: what a record is, for people to read.
         classes_from_data: whether known or found classes come from people's data, and are not a fixed rule's.
-        notes: what happened while listing.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Listing:
     train_labels: tuple[Any, ...] = ()
     unit: str = "files"
     classes_from_data: bool = True
-    notes: tuple[str, ...] = ()
 
 
 def problem_of(record: Listed) -> str | None:
@@ -110,7 +108,7 @@ def read_listing(
         public=public,
         group_ids=np.array([group_id(group or "") for group in groups], np.int64) if is_grouped else None,
         classes_from_data=classes is None and listing.classes_from_data,
-        notes=(*listing.notes, *found.notes),
+        notes=found.notes,
         positions=found.positions,
         listed=found.listed,
     )

@@ -53,11 +53,17 @@ class Table:
 
 
 def table_splits(path: Path) -> tuple[Split, ...]:
-    """Which of train and test a table has, by its column ``split``; train alone where it has no such column."""
+    """Which of train and test a table has, by its column ``split``; train alone where it has no such column.
+
+    Raises:
+        DataError: a file that can't be read, or splits of other names.
+    """
     table = open_table(path)
     if SPLIT_COLUMN not in table.columns:
         return ("train",)
     found = set(_splits_of(table))
+    if not found & set(SPLITS):
+        raise DataError(f"{path}: its column 'split' says neither train nor test; add such rows")
     return tuple(split for split in SPLITS if split in found)
 
 
