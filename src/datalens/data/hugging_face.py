@@ -30,7 +30,8 @@ def saved_splits(folder: Path) -> tuple[Split, ...]:
     if not (folder / _SEVERAL).is_file():
         return ("train",)
     named = _read(folder / _SEVERAL).get("splits")
-    found = tuple(split for split in SPLITS if isinstance(named, list) and split in named)
+    known = named if isinstance(named, list) else []
+    found: tuple[Split, ...] = tuple(split for split in SPLITS if split in known)
     if not found:
         raise DataError(f"{folder}: has neither a train nor a test split; save a DatasetDict with 'train'")
     return found
