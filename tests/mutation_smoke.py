@@ -34,6 +34,13 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a record that is left out moves all that follow it",
+        "teachers/partition.py",
+        "slots = permutation[places].astype(np.int64)",
+        "slots = permutation[:num_present].astype(np.int64)",
+        "tests/teachers/test_partition.py",
+    ),
+    Mutation(
         "sensitivity without its factor 2",
         "privacy/sensitivity.py",
         "group_size * 2.0 * math.sqrt(top_k * images)",

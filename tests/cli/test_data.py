@@ -64,10 +64,10 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)
         for number in range(2):
-            Image.fromarray(np.full((4, 4), 9, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
+            Image.fromarray(np.full((8, 8), 9, np.uint8)).save(tmp_path / "pets" / name / f"{number}.png")
     answer = call("data", "check", tmp_path / "pets")
     assert answer.status == 0
-    assert "4 images of 1x4x4, 2 classes, 3 exact repeats" in answer.out
+    assert "4 images of 1x8x8, 2 classes, 3 exact repeats" in answer.out
     (tmp_path / "pets" / "cat" / "bad.png").write_bytes(b"no")
     complaint = call("data", "check", tmp_path / "pets").complaint
     assert "1 of 5 files" in complaint
@@ -76,7 +76,7 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     skipped = call("data", "check", tmp_path / "pets", "--skip-damaged")
     assert skipped.status == 0
     assert "1 of 5 files are left out as damaged, the first cat/bad.png" in skipped.err
-    assert "4 images of 1x4x4" in skipped.out
+    assert "4 images of 1x8x8" in skipped.out
 
 
 def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
@@ -92,7 +92,7 @@ def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
 
 def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
     assert call("data", "check", "shapes").status == 0
-    np.savez(tmp_path / "f.npz", x=np.zeros((2, 3, 3)), y=np.arange(2))
+    np.savez(tmp_path / "f.npz", x=np.zeros((2, 8, 8)), y=np.arange(2))
     assert "give --value-range" in call("data", "check", tmp_path / "f.npz").complaint
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0
     (tmp_path / "g.npz").write_bytes(b"PK")
@@ -129,3 +129,30 @@ def test_sets_of_very_many_files(call, tmp_path) -> None:
 @pytest.mark.parametrize("source", ["", "nowhere", "x.npz"])
 def test_sources_that_are_not_there(call, source) -> None:
     assert call("data", "check", source).complaint
+
+
+def test_check_of_a_table_names_columns_repeats_and_what_was_laid_over(call, tmp_path) -> None:
+    clear, black = Image.new("RGBA", (8, 8), (0, 0, 0, 0)), Image.new("RGB", (8, 8))
+    for number, image in enumerate([clear, clear, black, black, black]):
+        image.save(tmp_path / f"{number}.png")
+    rows = [
+        "scan,finding,who",
+        *(f"{number}.png,{'ill' if number else 'well'},p{number}" for number in range(5)),
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    words = ("data", "check", tmp_path / "t.csv", "--path-column", "scan", "--label-column", "finding")
+    assert "give --path-column" not in call(*words).err
+    assert "give --label-column" in call("data", "check", tmp_path / "t.csv").complaint
+    answer = call(*words, "--group-column", "who", "--json", tmp_path / "j")
+    assert answer.status == 0
+    assert (
+        "5 images of 3x8x8, 2 classes, 3 exact repeats (2 different images, the most frequent 3 times)"
+        in answer.out
+    )
+    assert "2 see-through images laid over white; choose with --background" in answer.err
+    [split] = json.loads((tmp_path / "j").read_text())["splits"]
+    assert (split["listed"], split["repeated"], split["copied"], split["most_copies"]) == (5, 3, 2, 3)
+    on_black = call(*words, "--background", "black")
+    assert "4 exact repeats (1 different images, the most frequent 5 times)" in on_black.out
+    assert "see-through" not in on_black.err
+    assert "is no colour" in call(*words, "--background", "colourless").complaint

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from datalens.data import load
-from datalens.data.catalog import SHAPE_CLASSES
+from datalens.data.names import SHAPE_CLASSES
 from datalens.evaluation import features
 from datalens.models.inception import InceptionKind, InceptionV3
 

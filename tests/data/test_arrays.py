@@ -12,7 +12,7 @@ from datalens.data import available_splits, load
 from datalens.data.arrays import encode_labels, labelled_images
 from datalens.errors import ConfigError, DataError
 
-BYTES = np.random.default_rng(1).integers(0, 256, (6, 1, 5, 7), dtype=np.uint8)
+BYTES = np.random.default_rng(1).integers(0, 256, (6, 1, 9, 11), dtype=np.uint8)
 LABELS = [0, 1, 2, 0, 1, 2]
 
 
@@ -170,7 +170,7 @@ def test_npz(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.images, BYTES)
     assert (data.public, data.num_classes, data.classes_from_data) == (False, 5, False)
     assert available_splits(path) == ("train",)
-    assert load(path, image_size=4).image_shape == (1, 4, 4)
+    assert load(path, image_size=16).image_shape == (1, 16, 16)
     assert load(path, public=True).public
     with pytest.raises(DataError, match="holds x, y, but the test split needs x_test and y_test"):
         load(path, split="test")

@@ -11,7 +11,7 @@ import pytest
 from tiny_set import TINY, tiny_bytes, write_tiny
 
 from datalens.data import check, load
-from datalens.data.catalog import PUBLISHED
+from datalens.data.names import PUBLISHED
 from datalens.data.published import check_published, load_published, resolve_root
 from datalens.errors import ConfigError, DataError
 
@@ -116,6 +116,6 @@ def test_options_that_a_source_has_no_use_for_are_refused(tmp_path: Path) -> Non
         load("shapes", classes=3)
     with pytest.raises(ConfigError, match="is published"):
         load("shapes", public=False)
-    (tmp_path / "file.csv").write_text("x")
+    (tmp_path / "file.txt").write_text("x")
     with pytest.raises(DataError, match="neither a folder nor an"):
-        load(str(tmp_path / "file.csv"))
+        load(str(tmp_path / "file.txt"))

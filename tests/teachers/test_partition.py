@@ -89,7 +89,7 @@ def test_two_draws_differ_and_a_seed_repeats() -> None:
 
 
 def test_neither_images_nor_labels_are_an_argument() -> None:
-    expected = {"num_records", "num_teachers", "num_present", "shard_size", "rng"}
+    expected = {"num_records", "num_teachers", "num_present", "positions", "shard_size", "rng"}
     assert set(inspect.signature(Partition.draw).parameters) == expected
 
 
@@ -105,6 +105,29 @@ def test_removing_a_record_empties_its_slot_and_moves_no_other(removed: int) -> 
     assert len(changed) == (0 if teacher is None else 1)
     for row, column in changed:
         assert (before[row, column], after[row, column], row) == (content[removed], -1, teacher)
+
+
+@pytest.mark.parametrize("missing", [[], [0], [29], [3, 4, 17]])
+def test_a_place_that_is_left_out_keeps_its_slot_and_moves_no_other(missing: list[int]) -> None:
+    places = np.delete(np.arange(30), missing)
+    whole, fewer = (
+        draw(40, 4, num_present=len(there), positions=there, rng=np.random.default_rng(3))
+        for there in (np.arange(30), places)
+    )
+    assert np.array_equal(
+        whole.slot_of_record, draw(40, 4, num_present=30, rng=np.random.default_rng(3)).slot_of_record
+    )
+    assert np.array_equal(fewer.slot_of_record, whole.slot_of_record[places])
+    by_removing = whole
+    for place in sorted(missing, reverse=True):
+        by_removing = by_removing.without(place)
+    assert np.array_equal(fewer.record_of_slot, by_removing.record_of_slot)
+
+
+@pytest.mark.parametrize("places", [[0, 0, 1], [2, 1, 0], [0, 1], [-1, 0, 1], [0, 1, 40], [[0, 1, 2]]])
+def test_places_that_no_source_has_are_refused(places: list[Any]) -> None:
+    with pytest.raises(DataError, match=r"positions: must be 3 numbers that rise within 0\.\.39"):
+        draw(40, 4, num_present=3, positions=np.array(places))
 
 
 def test_removing_a_record_that_is_not_there_is_refused() -> None:

@@ -52,7 +52,10 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
         {"sources": [{"name": n, "state": s, "title": t, "classes": list(c)} for n, s, t, c in rows]}
     )
     output.table(("name", "state", "what it is"), [row[:3] for row in rows])
-    output.say("besides these: a folder with one sub-folder a class, or an .npz file with x and y")
+    output.say(
+        "besides these: a folder of images, a .csv or .parquet table, an .npz file with x and y, or a folder that "
+        "Hugging Face datasets saved"
+    )
 
 
 @data.command("fetch", cls=Once)
@@ -87,10 +90,11 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
     What is printed comes from the data: it is for their owner. A damaged or missing file: exit status 2,
     or 0 with --skip-damaged where the rest can be used.
     """
-    from datalens.data import check
+    from datalens.data import Columns, check
 
     output = Output(json_target, quiet=quiet)
-    files = check(source, options["data_root"])
+    columns = Columns(*(options[f"{what}_column"] for what in ("path", "label", "group")))
+    files = check(source, options["data_root"], columns=columns)
     bad = [file for file in files if file.status != "ok"]
     skips = options["skip_damaged"]
     first = f"the first {bad[0].file} ({bad[0].status})" if bad else ""
@@ -111,8 +115,10 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
     for split in splits:
         output.say(
             f"{split['split']}: {split['records']} images of {'x'.join(map(str, split['shape']))}, "
-            f"{len(split['classes'])} classes, {split['repeated']} exact repeats"
+            f"{len(split['classes'])} classes, {split['repeated']} exact repeats{_how_repeated(split)}"
         )
+        for note in split["notes"]:
+            output.warn(note)
     if bad and not skips:
         raise DataError(
             f"{source}: {len(bad)} of {len(files)} files are missing or damaged, {first}; "
@@ -130,19 +136,30 @@ def _remedy(source: str, data_root: str | None) -> str:
     return "mend or remove them, or leave them out with --skip-damaged"
 
 
+def _how_repeated(split: dict[str, Any]) -> str:
+    """How many images occur more than once, and the most frequent one."""
+    if not split["repeated"]:
+        return ""
+    return f" ({split['copied']} different images, the most frequent {split['most_copies']} times)"
+
+
 def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     from datalens.data import available_splits, find_exact_duplicates, load
 
     found = []
     for split in available_splits(source):
         images = load(source, split=split, **data_settings(options))
+        repeats = find_exact_duplicates(images.images)
         found.append(
             {
                 "split": split,
                 "records": images.num_records,
                 "shape": list(images.image_shape),
                 "classes": list(images.classes),
-                "repeated": find_exact_duplicates(images.images).num_extra,
+                "listed": images.num_listed,
+                "repeated": repeats.num_extra,
+                "copied": repeats.num_copied,
+                "most_copies": repeats.largest_group,
                 "notes": list(images.notes),
             }
         )

@@ -106,7 +106,7 @@ SETTING_OF_OPTION = {
 def dpsgd(source: str, **options: Any) -> int:
     """Train a classifier on SOURCE by DP-SGD that keeps the largest part of each gradient, with less noise for it.
 
-    SOURCE is as for `datalens train`: mnist, fashion-mnist, shapes, an image folder, or an .npz file. The noise is
+    SOURCE is as for `datalens train`: mnist, fashion-mnist, shapes, or images of your own by their path. The noise is
     the least with which all steps cost --epsilon; every step is charged before it is taken. Settings come from the
     config file, then from the options. Ctrl-C ends the step, saves the run, says how to resume, and exits with
     status 130. Needs the extra dpsgd.

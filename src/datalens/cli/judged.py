@@ -99,7 +99,7 @@ def read(
     if kind != "npz" and any(value is not None for value in given.values()):
         raise ConfigError(f"{path}: --samples-range and --samples-layout are for .npz files; leave them out")
     names = {"folder": folder_names(classes), "npz": tuple(classes), "named": None}[kind]
-    data = load(path, classes=names, **given)
+    data = load(path, classes=names, any_size=True, **given)
     if kind == "named" and data.classes != tuple(classes):
         raise DataError(f"{path}: its classes are not those of --data; give samples of the same classes")
     jpeg_files = count_jpeg(folder) if kind == "folder" else 0
@@ -154,7 +154,7 @@ def _fitted(
     path: str, images: np.ndarray, image_shape: tuple[int, int, int], *, resize: bool
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """The images in the real ones' shape, and what was done to them."""
-    from datalens.data.folder import resize_images
+    from datalens.data.pixels import resize_images
 
     channels, height, width = image_shape
     found = "x".join(str(side) for side in images.shape[1:])

@@ -18,6 +18,9 @@ DATA_OPTIONS = (
     "image_size",
     "channels",
     "layout",
+    "background",
+    "path_column",
+    "label_column",
     "group_column",
     "skip_damaged",
     "public_data",
@@ -66,7 +69,7 @@ def data_options(function: F) -> F:
                 "--classes",
                 type=Classes(),
                 metavar="Y|A,B,C",
-                help="The public class list of a folder or .npz: how many, or their names; declared, not looked up.",
+                help="The public class list of your own images: how many, or their names; declared, not looked up.",
             ),
             click.option(
                 "--value-range",
@@ -75,30 +78,51 @@ def data_options(function: F) -> F:
                 help="Black and white of .npz pixels that are not uint8, such as 0..1 or -1..1.",
             ),
             click.option(
-                "--image-size", type=ImageSize(), metavar="S|HxW", help="Scale every image to this."
+                "--image-size",
+                type=ImageSize(),
+                metavar="S|HxW",
+                help="Scale every image to this: sides of 8 to 256.",
             ),
-            click.option(
-                "--channels", type=Whole(), metavar="1|3", help="Folders: make all images grey or colour."
-            ),
+            click.option("--channels", type=Whole(), metavar="1|3", help="Make all images grey or colour."),
             click.option(
                 "--layout", type=click.Choice(["NCHW", "NHWC"]), help="Of an .npz whose shape fits both."
             ),
-            click.option("--skip-damaged", is_flag=True, help="Folders: leave damaged files out."),
+            click.option(
+                "--background",
+                type=Text(),
+                metavar="COLOUR",
+                show_default="white",
+                help="What see-through images are laid over, such as black or '#808080'.",
+            ),
+            click.option(
+                "--path-column",
+                type=Text(),
+                metavar="NAME",
+                show_default="path, file, file_name or image",
+                help="Tables: the column of paths or images.",
+            ),
+            click.option(
+                "--label-column",
+                type=Text(),
+                metavar="NAME",
+                show_default="label or class",
+                help="Tables: the column of labels.",
+            ),
+            click.option(
+                "--group-column",
+                type=Text(),
+                metavar="NAME",
+                help="Tables, and an array of an .npz: whose each record is; a group is protected as a whole.",
+            ),
+            click.option(
+                "--skip-damaged",
+                is_flag=True,
+                help="Leave damaged images out; their places stay empty, and no other record moves.",
+            ),
         ]
     ):
         function = option(function)
     return function
-
-
-def group_option(function: F) -> F:
-    """``--group-column``: which records are one person's; not for verbs that look at each record by itself."""
-    return click.option(
-        "--group-column",
-        type=Text(),
-        metavar="NAME",
-        help="Of an .npz: the array that names each record's group, such as its person; a group is protected as a "
-        "whole.",
-    )(function)
 
 
 def public_option(function: F) -> F:

@@ -15,7 +15,6 @@ from datalens.cli.joining import follow_run, read_data, run_of
 from datalens.cli.options import (
     data_options,
     data_words,
-    group_option,
     json_option,
     public_option,
     quiet_option,
@@ -157,12 +156,11 @@ _RECIPES = "the recipe's"
 )
 @click.option("--checkpoint-every", type=Whole(), show_default=_RECIPES, help="Steps between checkpoints.")
 @data_options
-@group_option
 @public_option
 @quiet_option
 @json_option
 def train(source: str, **options: Any) -> int:
-    """Train a generator on SOURCE: a name of `datalens data list`, an image folder, or an .npz file.
+    """Train a generator on SOURCE: a name of `datalens data list`, or images of your own by their path.
 
     Settings come from the recipe, then the config file, then the options; the later win. Ctrl-C ends the
     step, saves the run, says how to resume, and exits with status 130. With --resume the settings are the

@@ -1,81 +1,33 @@
-"""One name for every source of images: a published set, the drawn shapes, a folder, or an .npz file."""
+"""One name for every source of images: a published set, the drawn shapes, or whatever of one's own lies at a path."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from datalens.data.arrays import ValueRange, load_npz, npz_splits
-from datalens.data.celeba import CELEBA_GENDER, CELEBA_HAIR
-from datalens.data.cifar10 import CIFAR10
+from datalens.data.arrays import ValueRange, load_npz
 from datalens.data.class_names import declare_classes
-from datalens.data.emoji import EMOJI
-from datalens.data.fashion_mnist import FASHION_MNIST
 from datalens.data.fetch import FetchReport, fetch_published
 from datalens.data.fetch_packages import fetch_gathered
-from datalens.data.folder import check_image_size, folder_splits, load_folder, resize_images, scan_folder
-from datalens.data.gathered import GatheredSet, check_gathered, load_gathered
+from datalens.data.gathered import check_gathered, load_gathered
 from datalens.data.images import SPLITS, LabelledImages, Split
-from datalens.data.mnist import MNIST
+from datalens.data.listing import problem_of, read_listing
+from datalens.data.names import GATHERED, PUBLISHED, SHAPES, known_names, names
 from datalens.data.near import near_names
-from datalens.data.places365 import PLACES365
+from datalens.data.own import OWN_OPTIONS, OwnKind, kind_at, list_own, own_splits
+from datalens.data.pixels import Form, check_image_size, check_sides, resize_images
 from datalens.data.published import (
     FileCheck,
     FileStatus,
-    PublishedSet,
     check_published,
     load_published,
     resolve_root,
 )
-from datalens.data.shapes import CLASSES as SHAPE_CLASSES
 from datalens.data.shapes import load_shapes
+from datalens.data.table import Columns
 from datalens.errors import ConfigError, DataError
-
-SHAPES = "shapes"
-PUBLISHED: dict[str, PublishedSet] = {known.name: known for known in (MNIST, FASHION_MNIST, CIFAR10)}
-
-GATHERED: dict[str, GatheredSet] = {
-    known.name: known for known in (CELEBA_GENDER, CELEBA_HAIR, PLACES365, EMOJI)
-}
-
-
-@dataclass(frozen=True)
-class SourceInfo:
-    """A source that can be asked for by name.
-
-    Attributes:
-        name: by which it is asked for.
-        title: what it holds.
-        classes: in label order.
-        needs_fetch: it is not drawn: its files have to be here.
-        by_hand: its files are given out by their makers alone, and no fetch brings them.
-    """
-
-    name: str
-    title: str
-    classes: tuple[str, ...]
-    needs_fetch: bool
-    by_hand: bool = False
-
-
-def list_sources() -> tuple[SourceInfo, ...]:
-    """Every source with a name; besides these, any image folder or .npz file is a source by its path.
-
-    >>> [source.name for source in list_sources()]
-    ['mnist', 'fashion-mnist', 'cifar10', 'celeba-gender', 'celeba-hair', 'places365', 'emoji', 'shapes']
-    """
-    published = [SourceInfo(known.name, known.title, known.classes, True) for known in PUBLISHED.values()]
-    published += [
-        SourceInfo(known.name, known.title, known.classes, True, by_hand=not known.packages)
-        for known in GATHERED.values()
-    ]
-    drawn = SourceInfo(
-        SHAPES, "four drawn shapes, 16x16 grey, for tests and first tries", SHAPE_CLASSES, False
-    )
-    return (*published, drawn)
 
 
 def load(
@@ -88,28 +40,36 @@ def load(
     classes: Sequence[object] | int | None = None,
     value_range: ValueRange | None = None,
     layout: str | None = None,
+    background: str | None = None,
+    path_column: str | None = None,
+    label_column: str | None = None,
     group_column: str | None = None,
     skip_damaged: bool = False,
-    public: bool | None = None,
+    any_size: bool = False,
     groups: bool = False,
+    public: bool | None = None,
 ) -> LabelledImages:
     """Read one split of any source; files on this machine only, never the network.
 
     Args:
-        source: a name of :func:`list_sources`, a folder with one sub-folder a class, or an .npz file.
+        source: a name of :func:`list_sources`, or a path: a folder of images, a CSV or Parquet
+            table, an .npz file, or a folder that `datasets` saved.
         split: "train" or "test".
         root: the data root of the published sets; else DATALENS_DATA, else a cache folder of this user.
-        image_size: height and width to scale to (shapes are drawn at that size).
-        channels: folders only: 1 or 3 to convert every image.
-        classes: the public class list (names or how many). Left out for a folder or file, it is read off the
-            data, and the result says so: what is trained on it is published only where that was declared.
+        image_size: height and width to scale to, 8 to 256 (shapes are drawn at that size).
+        channels: files of images only: 1 or 3 to convert every one.
+        classes: the public class list (names or how many). Left out for data of one's own, it is read off them,
+            and the result says so: what is trained on it is published only where that was declared.
         value_range: .npz only: what counts as black and white where pixels aren't uint8.
         layout: .npz only: "NCHW" or "NHWC" where the shape fits both.
-        group_column: .npz only: the key of an array with the name of each record's group, such as its person.
-        skip_damaged: folders only: leave damaged files out instead of refusing.
+        background: files of images only: the colour that see-through images are laid over; white if left out.
+        path_column: tables only: the column of paths or images.
+        label_column: tables only: the column of labels.
+        group_column: tables, and the key of an array of an .npz: whose a record is; left out, there are no groups.
+        skip_damaged: files of images only: leave damaged ones out, their places empty, instead of refusing.
+        any_size: allow sides that are not 8 to 256 pixels, of images that nothing is to be trained on.
+        groups: named sources only: with ``group_ids``, equal for images of one person (CelebA) or of one emoji.
         public: whether the images are published research data; by default true of named sources only.
-        groups: with ``group_ids``, equal for images of one person (CelebA) or of one emoji; other sources say
-            nothing of any.
 
     Returns:
         The images, checked.
@@ -124,28 +84,20 @@ def load(
     if split not in SPLITS:
         raise ConfigError(f"split is {split!r}, but must be 'train' or 'test'")
     kind, path = _kind_of(source)
-    _refuse_unused(
-        kind,
-        source,
-        channels=channels,
-        skip_damaged=skip_damaged,
-        value_range=value_range,
-        layout=layout,
-        group_column=group_column,
-    )
-    if groups and (kind != "named" or source not in GATHERED):
+    given = {
+        "channels": channels,
+        "background": background,
+        "value_range": value_range,
+        "layout": layout,
+        "path_column": path_column,
+        "label_column": label_column,
+        "group_column": group_column,
+        "skip_damaged": skip_damaged,
+    }
+    _refuse_unused(kind, source, given)
+    if groups and (kind is not None or source not in GATHERED):
         raise ConfigError(f"groups=True: {source} does not say which images belong together; leave it out")
-    if kind == "folder":
-        return load_folder(
-            path,
-            split,
-            image_size=image_size,
-            channels=channels,
-            classes=classes,
-            skip_damaged=skip_damaged,
-            public=bool(public),
-        )
-    if kind == "npz":
+    if kind is OwnKind.NPZ:
         data = load_npz(
             path,
             split,
@@ -155,7 +107,19 @@ def load(
             group_column=group_column,
             public=bool(public),
         )
-        return _resized(data, image_size)
+        data = _resized(data, image_size)
+        if not any_size:
+            check_sides(data.image_shape, str(path))
+        return data
+    if kind is not None:
+        return read_listing(
+            list_own(kind, path, split, Columns(path_column, label_column, group_column), classes),
+            replace(Form.of(image_size, channels, background), any_size=any_size),
+            classes=classes,
+            skip_damaged=skip_damaged,
+            public=bool(public),
+            says_background=background is None,
+        )
     data = _load_named(str(source), split, root, image_size, groups=groups)
     if classes is not None and declare_classes(classes) != data.classes:
         raise ConfigError(
@@ -171,9 +135,7 @@ def load(
 def available_splits(source: str | os.PathLike[str]) -> tuple[Split, ...]:
     """Which splits a source has (without reading its images)."""
     kind, path = _kind_of(source)
-    if kind == "folder":
-        return folder_splits(path)
-    return npz_splits(path) if kind == "npz" else SPLITS
+    return SPLITS if kind is None else own_splits(kind, path)
 
 
 def fetch(
@@ -187,55 +149,53 @@ def fetch(
         return fetch_gathered(GATHERED[name], place, tell=tell)
     if name == SHAPES:
         return FetchReport(name, place, "already there")
-    raise DataError(f"{name}: can't be fetched; the names are {_known_names()}")
+    raise DataError(f"{name}: can't be fetched; the names are {known_names()}")
 
 
 def check(
-    source: str | os.PathLike[str], root: str | os.PathLike[str] | None = None
+    source: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    columns: Columns | None = None,
 ) -> tuple[FileCheck, ...]:
     """Look at every file of a source and say whether it is ok, missing or damaged; nothing is written.
 
-    For an image folder every image is decoded once; of sets of very many files only whether they are there is
-    looked at; shapes have no file.
+    Every image of one's own is decoded once; of sets of very many files only whether they are there is looked at;
+    shapes have no file.
+
+    Args:
+        source: as for :func:`load`.
+        root: as for :func:`load`.
+        columns: of a table, where they have other than the usual names.
 
     Raises:
-        DataError: an unknown source, or a folder without classes.
+        DataError: an unknown source, or one that can't be listed.
+        ConfigError: columns that a table does not have.
     """
     kind, path = _kind_of(source)
-    if kind == "folder":
-        return tuple(
-            FileCheck(
-                str(file.path.relative_to(path)),
-                FileStatus.OK if file.problem is None else FileStatus.DAMAGED,
-                file.path,
-                None,
-                file.problem,
-            )
-            for split in folder_splits(path)
-            for file in scan_folder(path, split)
-        )
-    if kind == "npz":
+    if kind is OwnKind.NPZ:
         try:
-            splits = npz_splits(path)
+            splits = own_splits(kind, path)
         except DataError as error:
             return (FileCheck(path.name, FileStatus.DAMAGED, path, None, str(error)),)
         found = None if splits else "holds no x and y"
         return (FileCheck(path.name, FileStatus.OK if splits else FileStatus.DAMAGED, path, None, found),)
+    if kind is not None:
+        found = []
+        for split in own_splits(kind, path):
+            for record in list_own(kind, path, split, columns).records:
+                problem = problem_of(record)
+                status = FileStatus.OK if problem is None else FileStatus.DAMAGED
+                file = record.content if isinstance(record.content, Path) else path
+                found.append(
+                    FileCheck(record.name.removeprefix(f"{path}{os.sep}"), status, file, None, problem)
+                )
+        return tuple(found)
     if source == SHAPES:
         return ()
     if source in GATHERED:
         return check_gathered(GATHERED[str(source)], resolve_root(root))
     return check_published(PUBLISHED[str(source)], resolve_root(root))
-
-
-def remedy(name: str, root: str | os.PathLike[str] | None = None) -> str:
-    """What to do where files of a named source are missing or damaged, as part of a sentence.
-
-    >>> remedy("mnist")
-    'run `datalens data fetch mnist`'
-    """
-    known = GATHERED.get(name)
-    return f"run `datalens data fetch {name}`" if known is None else known.remedy(resolve_root(root))
 
 
 def _load_named(
@@ -262,38 +222,35 @@ def _load_named(
     return _resized(data, image_size)
 
 
-def _kind_of(source: str | os.PathLike[str]) -> tuple[Literal["named", "folder", "npz"], Path]:
-    """Names win over paths: a folder called mnist is reached as ./mnist."""
+def _kind_of(source: str | os.PathLike[str]) -> tuple[OwnKind | None, Path]:
+    """The kind of a source of one's own, None for a name; names win over paths: a folder mnist is ./mnist."""
     text, path = os.fspath(source), Path(source).expanduser()
     if isinstance(source, str) and (text in PUBLISHED or text in GATHERED or text == SHAPES):
-        return "named", path
-    if path.is_dir():
-        return "folder", path
-    if path.suffix == ".npz":
-        if not path.is_file():
+        return None, path
+    kind = kind_at(path)
+    if kind is not None:
+        if not path.exists():
             raise DataError(f"{text}: no such file; {near_names(path)}check the path")
-        return "npz", path
+        return kind, path
     if path.exists():
         raise DataError(
-            f"{text}: is neither a folder nor an .npz file; give one of these, or {_known_names()}"
+            f"{text}: is neither a folder nor an .npz, .csv or .parquet file; give one of these, or {known_names()}"
         )
     if "/" in text or os.sep in text:
         raise DataError(f"{text}: no such folder; {near_names(path)}check the path")
     raise DataError(
-        f"{text!r}: no source of that name; {near_names(path, _names())}give {_known_names()}, "
-        "an image folder, or an .npz file"
+        f"{text!r}: no source of that name; {near_names(path, names())}give {known_names()}, "
+        "an image folder, or an .npz, .csv or .parquet file"
     )
 
 
-def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object) -> None:
-    used = {"folder": {"channels", "skip_damaged"}, "npz": {"value_range", "layout", "group_column"}}.get(
-        kind, set()
-    )
-    for option, value in options.items():
+def _refuse_unused(kind: OwnKind | None, source: str | os.PathLike[str], given: dict[str, object]) -> None:
+    used = frozenset[str]() if kind is None else OWN_OPTIONS[kind]
+    for option, value in given.items():
         if option == "group_column" and value is not None and option not in used:
             raise ConfigError(
-                f"--group-column {value}: {source} has no columns; put the images into an .npz file with an array of "
-                "that name, or in Python give groups=[...]"
+                f"--group-column {value}: {source} has no columns; give a table or an .npz file with that column, "
+                "or in Python groups=[...]"
             )
         if value is not None and value is not False and option not in used:
             raise ConfigError(
@@ -304,16 +261,8 @@ def _refuse_unused(kind: str, source: str | os.PathLike[str], **options: object)
 def _resized(data: LabelledImages, image_size: int | tuple[int, int] | None) -> LabelledImages:
     if image_size is None:
         return data
-    return replace(data, images=resize_images(data.images, image_size))
+    return replace(data, images=resize_images(data.images, check_image_size(image_size)))
 
 
 def _on_the_line(setting: str) -> str:
     return "--" + setting.replace("_", "-")
-
-
-def _known_names() -> str:
-    return ", ".join(_names())
-
-
-def _names() -> list[str]:
-    return [source.name for source in list_sources()]

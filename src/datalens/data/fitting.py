@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from datalens.data.folder import resize_images
 from datalens.data.images import LabelledImages
+from datalens.data.pixels import resize_images
 
 GREY = np.array([299, 587, 114])
 """Thousandths of red, green and blue in the lightness of a pixel (ITU-R BT.601)."""

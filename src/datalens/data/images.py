@@ -39,6 +39,9 @@ class LabelledImages:
         classes_from_data: the class list was read off the data and not declared.
         notes: what happened while reading (such as damaged files left out on request); as private as the
             images themselves.
+        positions: int64 [R], strictly increasing: each record's place among all that its source lists, where some
+            were left out. Their slots stay empty, and no other record moves. None for 0 to R-1.
+        listed: how many the source lists; None for R.
 
     Raises:
         DataError: naming the field, its value and the rule.
@@ -58,6 +61,8 @@ class LabelledImages:
     group_ids: np.ndarray | None = None
     classes_from_data: bool = False
     notes: tuple[str, ...] = ()
+    positions: np.ndarray | None = None
+    listed: int | None = None
 
     def __post_init__(self) -> None:
         _check_images(self.images, self.name)
@@ -65,6 +70,7 @@ class LabelledImages:
         _check_labels(self.labels, len(self.images), len(self.classes), self.name)
         if self.group_ids is not None:
             _check_groups(self.group_ids, len(self.images), self.name)
+        _check_positions(self.positions, len(self.images), self.num_listed, self.name)
 
     def with_groups(self, names: Sequence[Any] | np.ndarray) -> LabelledImages:
         """The same records with the name of each one's group, such as its person, as text or whole numbers [R].
@@ -78,6 +84,11 @@ class LabelledImages:
     def num_records(self) -> int:
         """How many records there are: private unless declared."""
         return len(self.images)
+
+    @property
+    def num_listed(self) -> int:
+        """How many records the source lists, those that were left out among them: private unless declared."""
+        return self.num_records if self.listed is None else self.listed
 
     @property
     def num_classes(self) -> int:
@@ -143,3 +154,18 @@ def _check_groups(group_ids: np.ndarray, num_records: int, name: str) -> None:
         raise DataError(
             f"{name}: group_ids are {group_ids.dtype} {group_ids.shape}, but must be int64 ({num_records},)"
         )
+
+
+def _check_positions(positions: np.ndarray | None, num_records: int, num_listed: int, name: str) -> None:
+    if positions is None:
+        if num_listed < num_records:
+            raise DataError(
+                f"{name}: listed is {num_listed}, but there are {num_records} records; list them all"
+            )
+        return
+    if positions.shape != (num_records,) or positions.dtype != np.int64:
+        raise DataError(
+            f"{name}: positions are {positions.dtype} {positions.shape}, but must be int64 ({num_records},)"
+        )
+    if positions[0] < 0 or positions[-1] >= num_listed or np.any(np.diff(positions) <= 0):
+        raise DataError(f"{name}: positions must rise from one record to the next within 0..{num_listed - 1}")

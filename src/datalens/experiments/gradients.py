@@ -86,9 +86,10 @@ def teacher_gradients(images: LabelledImages, kind: TeacherKind, scene: Scene) -
     require_public(images, "a teacher's gradient")
     streams = Streams.from_insecure_seed(scene.seed, "experiment")
     partition = Partition.draw(
-        num_records=images.num_records,
+        num_records=images.num_listed,
         num_teachers=scene.num_teachers,
         num_present=images.num_records,
+        positions=images.positions,
         shard_size=scene.shard_size,
         rng=streams.numpy("slots"),
     )

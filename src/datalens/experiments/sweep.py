@@ -124,10 +124,10 @@ def refusal_of(cell: AnyCell, data: LabelledImages) -> str | None:
     try:
         if isinstance(config, BaselineConfig):
             config.settings.plan(
-                config.privacy, PublicSize(data.num_records, data.image_shape, data.num_classes)
+                config.privacy, PublicSize(data.num_listed, data.image_shape, data.num_classes)
             )
         else:
-            check_plan(config, data.num_records, data.image_shape)
+            check_plan(config, data.num_listed, data.image_shape)
     except MissingExtraError:
         raise
     except (BudgetError, ConfigError) as error:

@@ -59,6 +59,7 @@ def draw_record_slots(size: PublicSize, context: Context, insecure_seed: int | N
         num_records=size.num_records,
         num_teachers=1,
         num_present=context.data.num_records,
+        positions=context.data.positions,
         rng=None if insecure_seed is None else context.private.numpy("slots"),
     )
 

@@ -2,7 +2,8 @@
 
 There are ``num_records`` slots, a public number. Records enter them by a uniform random injection; slot s
 belongs to teacher s // shard_size, and the slots past the last teacher's are left over. A record's slot does
-not depend on any record's content or label: none of them is an argument here.
+not depend on any record's content or label: none of them is an argument here, only how many there are and, where
+some were left out, the places of the others among all.
 
 Removing a record leaves its slot empty and every other record where it was. With the map drawn from the
 operating system and kept secret, that coupling makes the guarantee add-or-remove on unordered data; with a
@@ -75,6 +76,7 @@ class Partition:
         num_records: int,
         num_teachers: int,
         num_present: int,
+        positions: np.ndarray | None = None,
         shard_size: int | None = None,
         rng: np.random.Generator | None = None,
     ) -> Partition:
@@ -84,13 +86,16 @@ class Partition:
             num_records: the public number of records, hence of slots; at least ``num_present``.
             num_teachers: how many teachers.
             num_present: records really there, numbered 0..num_present-1. Private unless declared.
+            positions: int64 [num_present], strictly increasing below ``num_records``: the place of each record
+                among all that were listed. A place that is missing keeps its slot, empty, and no other record
+                moves. None for 0..num_present-1.
             shard_size: slots a teacher; left out, ``num_records // num_teachers``.
             rng: a seeded stream for repeatable experiments. Left out, the operating system decides, which the
                 add-or-remove guarantee needs.
 
         Raises:
             ConfigError: numbers that don't fit each other; says which to change.
-            DataError: more records than ``num_records``.
+            DataError: more records than ``num_records``, or positions that are not as said.
         """
         if shard_size is None:
             _check_sizes(num_records, num_teachers, 1)
@@ -98,7 +103,9 @@ class Partition:
         _check_sizes(num_records, num_teachers, shard_size)
         _check_present(num_present, num_records)
         permutation = _os_permutation(num_records) if rng is None else rng.permutation(num_records)
-        slots = permutation[:num_present].astype(np.int64)
+        places = np.arange(num_present) if positions is None else positions
+        _check_places(places, num_present, num_records)
+        slots = permutation[places].astype(np.int64)
         return cls(slots, num_records, num_teachers, shard_size, from_os_entropy=rng is None)
 
     @property
@@ -206,4 +213,12 @@ def _check_present(num_present: int, num_records: int) -> None:
         raise DataError(
             f"num_records is {num_records}, but the data hold {num_present}; "
             "declare at least as many, or leave records out before training"
+        )
+
+
+def _check_places(places: np.ndarray, num_present: int, num_records: int) -> None:
+    is_rising = places.shape == (num_present,) and bool(np.all(np.diff(places) > 0))
+    if not is_rising or (num_present and not 0 <= places[0] <= places[-1] < num_records):
+        raise DataError(
+            f"positions: must be {num_present} numbers that rise within 0..{num_records - 1}; take those of the data"
         )

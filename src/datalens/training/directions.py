@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,16 @@ class DirectionRecord:
     step: int
     direction_BD: Tensor
     line_hash: str
+
+
+def note_of_no_update(records: Sequence[DirectionRecord]) -> str | None:
+    """One line where nothing that was released says which way to go, or None. Public, as releases are."""
+    if not records or any(bool(record.direction_BD.any()) for record in records):
+        return None
+    return (
+        f"no update was applied: all {len(records)} directions that were released are zero, so the generator learnt "
+        "nothing; lower --vote-threshold (voting.vote_threshold), or use more teachers, records or steps"
+    )
 
 
 class DirectionLog:

@@ -234,14 +234,14 @@ def declared_records(privacy: Privacy, data: LabelledImages) -> int:
     """
     declared = privacy.num_records
     if declared is not None:
-        if data.num_records > declared:
+        if data.num_listed > declared:
             raise DataError(
-                f"--num-records {declared} (privacy.num_records): the data hold {data.num_records}; "
+                f"--num-records {declared} (privacy.num_records): the data hold {data.num_listed}; "
                 "declare at least as many, or leave records out before training"
             )
         return declared
     if data.public or privacy.record_count_is_public:
-        return data.num_records
+        return data.num_listed
     raise ConfigError(
         "the number of records is not public: give --num-records with an upper bound that may be known, "
         "or --public-record-count if the file's own length may be"

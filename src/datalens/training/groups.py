@@ -71,6 +71,7 @@ def draw_slots(
         num_records=num_records,
         num_teachers=num_teachers,
         num_present=data.num_records,
+        positions=data.positions,
         shard_size=shard_size,
         rng=private.numpy("slots") if seeded else None,
     )

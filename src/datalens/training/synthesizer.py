@@ -15,7 +15,12 @@ from datalens.distributed.ranks import Ranks
 from datalens.errors import ConfigError, RunError
 from datalens.privacy.ledger import Ledger
 from datalens.training.config import Config
-from datalens.training.directions import DirectionRecord, read_directions, write_directions
+from datalens.training.directions import (
+    DirectionRecord,
+    note_of_no_update,
+    read_directions,
+    write_directions,
+)
 from datalens.training.facts import PublicFacts
 from datalens.training.files import write_atomically, write_json
 from datalens.training.following import follow
@@ -182,7 +187,7 @@ class DataLens(Trained[Config, PublicFacts]):
             self._records = session.records
             self._start = session.start
             self._made_in = environment(session.student.device)
-            self._notes = tuple(session.notes)
+            self._notes = (*session.notes, *filter(None, [note_of_no_update(session.records)]))
             if session.folder is not None:
                 write_release(session.folder, self)
             self.was_stopped = session.was_stopped
