@@ -47,7 +47,7 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
     started = time.monotonic()
     is_new = options["resume"] is None
     _refuse_others(method, options, is_new=is_new)
-    config = baseline_config(method, options) if is_new else None
+    config = baseline_config(method, options, source) if is_new else None
     if is_new:
         check_new_run(run)
     data = read_data(source, run, options)
@@ -75,17 +75,19 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
     return stop.exit_status if model.was_stopped else 0
 
 
-def baseline_config(method: str, options: dict[str, Any]) -> BaselineConfig:
-    """Settings of a new run: the method's own, then the file's, then the options'; the later win.
+def baseline_config(method: str, options: dict[str, Any], source: str) -> BaselineConfig:
+    """Settings of a new run: the method's own for the source, then the file's, then the options'; the later win.
 
     Raises:
         ConfigError: one line that names the setting, its value and the rule.
     """
+    from datalens.baselines.priors import usual_settings
     from datalens.baselines.registry import parse_baseline
 
     changes: dict[str, Any] = {"method": method}
-    if options["config_file"] is not None:
+    if options.get("config_file") is not None:
         changes |= _file_changes(method, Path(options["config_file"]))
+    changes["settings"] = usual_settings(method, source) | changes.get("settings", {})
     for option, (section, name) in _taken().items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}

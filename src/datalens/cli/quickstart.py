@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,26 @@ from datalens.cli.params import Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
 from datalens.errors import ConfigError
 
+if TYPE_CHECKING:
+    from datalens.baselines.model import Baseline
+    from datalens.baselines.registry import BaselineConfig
+    from datalens.data.images import LabelledImages
+    from datalens.training.config import Config
+    from datalens.training.synthesizer import DataLens
+
+MOMENTS, SHAPES = "moments", "shapes"
+QUICK_SOURCES = ("mnist", "fashion-mnist", SHAPES)
+
 
 @click.command(cls=Once, short_help="Fetch, train, sample and evaluate in one go.")
 @click.argument("source", type=Text(), default="mnist")
+@click.option(
+    "--method",
+    type=Text(),
+    default=MOMENTS,
+    show_default=True,
+    help="Or datalens, the paper's, with compact teachers: minutes.",
+)
 @click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
 @click.option("--epsilon", type=Number(anything=True), show_default="1; for shapes 10")
 @click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True)
@@ -26,25 +43,36 @@ from datalens.errors import ConfigError
 @click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
 @quiet_option
 @json_option
-def quickstart(source: str, **options: Any) -> None:
+def quickstart(source: str, method: str, **options: Any) -> None:
     """Train on SOURCE (mnist, fashion-mnist or shapes), draw images, and measure a classifier on them.
 
-    Uses the quick recipe of SOURCE: compact teachers instead of the paper's networks. Where --out exists the
-    next free name is taken.
+    By the method that reaches most here, or by DataLens with the quick recipe of SOURCE: compact teachers instead of
+    the paper's networks. Where --out exists the next free name is taken.
 
     \b
     datalens quickstart
     datalens quickstart fashion-mnist --epsilon 10
+    datalens quickstart --method datalens
     """
-    from datalens.cli.announcing import announce_plan, plan_announced
-    from datalens.cli.settings import RECIPE_OF_SOURCE, build_config
+    from datalens.cli.baselines import DATALENS, baseline_config
+    from datalens.cli.settings import build_config
 
-    if source not in RECIPE_OF_SOURCE:
+    if source not in QUICK_SOURCES:
         raise ConfigError(
-            f"SOURCE is {source!r}: quickstart knows {', '.join(RECIPE_OF_SOURCE)}; use train for others"
+            f"SOURCE is {source!r}: quickstart knows {', '.join(QUICK_SOURCES)}; use train for others"
+        )
+    if method not in (MOMENTS, DATALENS):
+        raise ConfigError(
+            f"--method {method}: quickstart knows {MOMENTS} and {DATALENS}; use train for others"
         )
     output = Output(options["json_target"], quiet=options["quiet"])
-    config = build_config(None, None, options, source)
+    if method == MOMENTS and options["epsilon"] is None and source == SHAPES:
+        options["epsilon"] = 10.0
+    config = (
+        baseline_config(method, options, source)
+        if method == MOMENTS
+        else build_config(None, None, options, source)
+    )
     run = _free_name(Path(options["out"]))
     seconds: dict[str, float] = {}
     with _timed(seconds, "data"):
@@ -57,17 +85,11 @@ def quickstart(source: str, **options: Any) -> None:
     from datalens.cli.targets import marked
     from datalens.evaluation.utility import evaluate_utility
     from datalens.training.run_folder import RunFolder
-    from datalens.training.synthesizer import DataLens
     from datalens.writing import Contents, SampleFormat, write_samples
 
-    output.say(
-        f"training {config.recipe} at epsilon {config.privacy.epsilon:g}, delta {config.privacy.delta:g}: "
-        f"{config.voting.num_teachers} compact {config.teachers.kind} teachers (not the paper's networks)"
-    )
-    announce_plan(config, train_data, output)
     run.parent.mkdir(parents=True, exist_ok=True)
-    with _timed(seconds, "training"), TrainingProgress(quiet=output.quiet) as progress, plan_announced():
-        model = DataLens(config).fit(train_data, out=run, tell=progress.tell)
+    with _timed(seconds, "training"):
+        model = _trained(config, train_data, run, output)
     release = RunFolder.open(run).release
     samples = marked(release / "samples.npz", publishable=model.is_publishable)
     with _timed(seconds, "sampling"):
@@ -104,6 +126,28 @@ def quickstart(source: str, **options: Any) -> None:
     output.say("seconds     " + ", ".join(f"{name} {value:.0f}" for name, value in seconds.items()))
     if last is not None:
         output.insist(last)
+
+
+def _trained(
+    config: BaselineConfig | Config, data: LabelledImages, run: Path, output: Output
+) -> Baseline | DataLens:
+    """A run by either method, its plan said before it begins."""
+    from datalens.baselines.model import Baseline
+    from datalens.cli.announcing import announce_plan, plan_announced
+    from datalens.training.config import Config
+    from datalens.training.synthesizer import DataLens
+
+    privacy = config.privacy
+    what = f"training {config.recipe} at epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    if isinstance(config, Config):
+        teachers = f"{config.voting.num_teachers} compact {config.teachers.kind} teachers"
+        output.say(f"{what}: {teachers} (not the paper's networks)")
+        announce_plan(config, data, output)
+        with TrainingProgress(quiet=output.quiet) as progress, plan_announced():
+            return DataLens(config).fit(data, out=run, tell=progress.tell)
+    output.say(f"{what}: two noisy sums over all records, and no teachers (for those: --method datalens)")
+    with TrainingProgress(quiet=output.quiet) as progress:
+        return Baseline(config).fit(data, out=run, tell=progress.tell)
 
 
 def _free_name(wanted: Path) -> Path:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from datalens.baselines.priors import usual_settings
 from datalens.baselines.registry import METHODS
 from datalens.errors import ConfigError
 from datalens.experiments import paper
@@ -17,8 +19,6 @@ AS_PUBLISHED = "-as-published"
 PUBLISHED = tuple(name for name, settings in METHODS.items() if settings.has_published_form)
 """Methods whose paper prints a form without a sound guarantee."""
 WITHOUT_PRIVACY = ("dc-gan",)
-PRIORS: dict[tuple[str, str], Settings] = {("moments", "mnist"): (("finish__jitter", 1.0),)}
-"""By contender and data set, what is known beforehand of how such images vary: handwriting leans and stretches."""
 CONTENDERS = (DATALENS, *METHODS, *(f"{name}{AS_PUBLISHED}" for name in PUBLISHED))
 
 
@@ -39,6 +39,15 @@ def contender(name: str, data_set: str, epsilon: float) -> AnyCell:
         data_set,
         method,
         math.inf if method in WITHOUT_PRIVACY else epsilon,
-        settings=chosen(name) + PRIORS.get((name, data_set), ()),
+        settings=chosen(name) + _flat(usual_settings(name, data_set)),
         as_published=name != method,
+    )
+
+
+def _flat(settings: dict[str, Any]) -> Settings:
+    """Settings of sections as ``section__name``."""
+    return tuple(
+        (f"{section}__{name}", value)
+        for section, within in settings.items()
+        for name, value in within.items()
     )
