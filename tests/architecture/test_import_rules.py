@@ -19,7 +19,7 @@ ONLY_IN = {
     "matplotlib": ("reports",),
     "torch.distributed": ("distributed",),
     "opendp": ("noise",),
-    "pyarrow": ("writing",),
+    "pyarrow": ("data", "writing"),
     "datasets": (),  # writes nothing that pyarrow cannot; tests open what we wrote
     "torchvision": (),  # a process of its own looks for it: see data/fetch.py
 }

@@ -81,7 +81,7 @@ def npz(tmp_path: Path) -> Path:
 
 
 def test_an_array_of_an_npz_file_names_the_groups(npz: Path) -> None:
-    data = load(npz, group_column="patient", image_size=4, classes=2)
+    data = load(npz, group_column="patient", classes=2)
     assert data.group_ids is not None
     assert data.group_ids.tolist() == group_ids_of(["p", "q", "p", "r"]).tolist()
     assert load(npz, classes=2).group_ids is None

@@ -117,7 +117,8 @@ def test_looks_are_scored_in_colour(place: Workplace, tmp_path: Path) -> None:
 
 def test_the_other_methods_take_colour_images_or_say_why_not(place: Workplace, tmp_path: Path) -> None:
     class Faces:
-        num_records, image_shape, num_classes = 162770, (3, 64, 64), 2
+        num_records = num_listed = 162770
+        image_shape, num_classes = (3, 64, 64), 2
 
     for name in METHODS:
         for epsilon in (1.0, 10.0):

@@ -98,7 +98,8 @@ def test_as_many_steps_of_d2p_fed_cannot_be_paid_on_colour_images_and_are_timed_
     rows,
 ) -> None:
     class Faces:
-        num_records, image_shape = 162770, (3, 64, 64)
+        num_records = num_listed = 162770
+        image_shape = (3, 64, 64)
 
     for title in ("CelebA-Gender", "CelebA-Hair"):
         reason = refusal_of(rows[title, "D2P-Fed", "138 steps"].cell, Faces())  # pyright: ignore[reportArgumentType]
@@ -111,7 +112,8 @@ def test_as_many_steps_of_d2p_fed_cannot_be_paid_on_colour_images_and_are_timed_
 
 def test_the_papers_noise_in_the_quantisers_units_is_refused(rows) -> None:
     class Records:
-        num_records, image_shape = 60000, (1, 28, 28)
+        num_records = num_listed = 60000
+        image_shape = (1, 28, 28)
 
     cell = rows["MNIST", "D2P-Fed", "noise 5000 units"].cell
     reason = refusal_of(cell, Records())  # pyright: ignore[reportArgumentType]

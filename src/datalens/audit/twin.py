@@ -30,7 +30,8 @@ from datalens.training.directions import DirectionRecord
 from datalens.training.facts import PublicFacts
 from datalens.training.opening import OpenRun
 from datalens.training.plan import plan_releases
-from datalens.training.session import Progress, Session
+from datalens.training.progress import Progress
+from datalens.training.session import Session
 from datalens.training.start_file import PublicStart
 from datalens.training.terms import ledger_header
 

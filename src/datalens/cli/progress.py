@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datalens.training.session import Progress
+    from datalens.training.progress import Progress
 
 
 class TrainingProgress:

@@ -35,8 +35,6 @@ from datalens.training.shared_budget import marks_of, note_heads
 from datalens.training.starting import MakeStart
 from datalens.training.terms import next_step, plan_in_force, terms_in_force
 
-__all__ = ["Progress", "Session"]
-
 NEEDS_FOLDER = "a run of several processes keeps its secrets in a folder that all of them see; give one (out)"
 
 

@@ -24,6 +24,7 @@ from datalens.training.directions import (
 from datalens.training.facts import PublicFacts
 from datalens.training.files import write_atomically, write_json
 from datalens.training.following import follow
+from datalens.training.progress import Progress
 from datalens.training.release import (
     certify,
     environment,
@@ -33,7 +34,7 @@ from datalens.training.release import (
     write_network,
 )
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import NEEDS_FOLDER, Progress, Session
+from datalens.training.session import NEEDS_FOLDER, Session
 from datalens.training.shared_budget import budget_for
 from datalens.training.start_file import PublicStart
 from datalens.training.starting import PublicSource, note_of_shared, require_used, start_maker, start_of
