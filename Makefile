@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
-quickstart: $(READY)  ## train on MNIST at epsilon 1, draw 10,000 images, measure them (10 minutes)
+quickstart: $(READY)  ## train on MNIST at epsilon 1, draw 10,000 images, measure them (2 minutes)
 	$(BIN)/datalens quickstart $(SOURCE) --out $(OUT)
 
 test: $(READY)  ## the tests (15 minutes at most on two cores)
