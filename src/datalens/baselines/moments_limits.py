@@ -18,7 +18,7 @@ Length = Annotated[float, Field(ge=1e-3, le=10)]
 Weight = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 _MOST_NUMBERS = 2**26
-"""Of one table, or of the records at once: half a GiB, of which some copies are held."""
+"""Of one table, or of the records at once: half a GiB, and 2.3 GiB with all copies."""
 
 
 def check_memory(basis: Frequencies, num_classes: int, rank: int) -> None:
