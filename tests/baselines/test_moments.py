@@ -107,6 +107,16 @@ def test_the_generator_hears_of_records_through_the_two_tables_only() -> None:
     assert all(torch.equal(value, two[name]) for name, value in one.items())
 
 
+@pytest.mark.parametrize("what", STATES)
+def test_records_lie_in_memory_as_they_like(what: str) -> None:
+    """Backwards, or where nobody may write."""
+    data, past = noisy_images(4, 70), learner_of(noisy_images(5, 9), 1, noise=SpyNoise(3)).state_dict()
+    there = dataclasses.replace(data, images=data.images[::-1].copy()[::-1])
+    there.images.flags.writeable = False
+    assert there.images.strides[0] < 0
+    assert torch.equal(sums_of(there, what, past), sums_of(data, what, past))
+
+
 def test_residuals_are_from_the_released_means_and_not_from_the_records() -> None:
     """A known mistake: then one record would move the residuals of all others."""
     data = draw_shapes(60, image_size=8)

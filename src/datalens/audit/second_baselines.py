@@ -122,6 +122,7 @@ def _check_plan(header: Json, config: Json) -> None:
             raise Difference(f"{LEDGER}: a plan of epsilon {cost:g} with {said['epsilon']!r:.40} authorised")
         follows = all(kind.noise is None for kind in kinds.values())
         noise = min(kinds[what].stddev(release["event"]) for what, release in planned.items())
+        _check_shares(kinds, planned, noise)
         less = epsilon_again([_with_less_noise(event) for event in whole], said["delta"], said["accountant"])
         if follows and noise > LEAST_NOISE and most_of(less) < privacy["epsilon"]:
             raise Difference(
@@ -129,9 +130,28 @@ def _check_plan(header: Json, config: Json) -> None:
             )
 
 
+def _check_shares(kinds: Kinds, planned: Mapping[str, Json], noise: float) -> None:
+    """The budget is split as the settings say, unless one release has the least noise that there is."""
+    squares = {
+        what: (kind.sensitivity / kind.stddev(planned[what]["event"])) ** 2 for what, kind in kinds.items()
+    }
+    for what, kind in kinds.items():
+        part = squares[what] / sum(squares.values())
+        if (
+            kind.share is not None
+            and noise > LEAST_NOISE
+            and not math.isclose(part, kind.share, rel_tol=1e-9)
+        ):
+            raise Difference(
+                f"{LEDGER}: {what} has {part:.6g} of the budget, the settings give {kind.share:.6g}"
+            )
+
+
 def _with_less_noise(event: dict[str, Any]) -> dict[str, Any]:
+    """With the largest slack of any noise too, which a search for the least noise reckons with."""
     name = "noise_multiplier" if event["type"] == SAMPLED else "noise_stddev"
-    return {**event, name: event[name] * _LESS}
+    slack = {"eta": 2.0**-56, "tau": 2.0**-120} if event["noise"] == "rounded-gaussian" else event["slack"]
+    return {**event, name: event[name] * _LESS, "slack": slack}
 
 
 def _check_releases(entries: Sequence[Entry], config: Json) -> None:

@@ -24,6 +24,7 @@ class Kind:
         exchanged: the sensitivity where records are replaced over that where they are added.
         sampled: with which probability a person is in a release; None where nothing is sampled.
         noise: standard deviation that was asked for; None where it follows from epsilon.
+        share: of the plan's mu squared; None where settings do not split it.
     """
 
     sensitivity: float
@@ -33,6 +34,7 @@ class Kind:
     exchanged: float = 1.0
     sampled: float | None = None
     noise: float | None = None
+    share: float | None = None
 
     def charge(self, planned: Json) -> tuple[float, float, int]:
         """The three numbers that an event must say, with the noise that was planned."""
@@ -58,14 +60,19 @@ def _merf(settings: Json, config: Json, group: int) -> Kinds:
 def _moments(settings: Json, config: Json, group: int) -> Kinds:
     """A class's sum of images' cosines and a constant, then of products of low cosines and sixty energies."""
     channels, height, width = config["image_shape"]
-    low = settings["low_frequencies"] or max(1, math.isqrt(200 // channels))
+    low = settings["low_frequencies"]
+    low = max(1, math.isqrt(200 // channels)) if low is None else low
     low = channels * min(low, height) * min(low, width)
     dims = {
         "class means": channels * height * width + 1,
         "class moments": low * (low + 1) // 2 + 60,
     }
-    classes = len(config["classes"])
-    return {what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0) for what, dim in dims.items()}
+    classes, of_means = len(config["classes"]), settings["mean_share"]
+    shares = {"class means": of_means, "class moments": 1 - of_means}
+    return {
+        what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0, share=shares[what])
+        for what, dim in dims.items()
+    }
 
 
 def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from datalens.baselines.method import MethodSettings, NoisedMethod
 from datalens.baselines.moments_law import Centres, centres, fit_law, products
-from datalens.errors import CheckpointError
+from datalens.baselines.moments_limits import ROWS, Length, Share, Weight, check_memory
+from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
@@ -33,21 +34,18 @@ from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.frequencies import Frequencies
 from datalens.models.gaussian import GaussianImages
 from datalens.noise import NoiseSource, make_noise
-from datalens.privacy.events import Event
+from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
+from datalens.privacy.events import Event, NoiseKind
 from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.training.config import Finishing
 from datalens.training.repeats import refuse_groups
-from datalens.training.sections import Positive, Privacy
+from datalens.training.sections import Privacy
 
 MEANS, PRODUCTS = "class means", "class moments"
 STATES = {MEANS: "means", PRODUCTS: "moments"}
 """What is released, and its name in a checkpoint."""
 
-_ROWS = 64
-"""Records at once, always: a record's vector must not depend on how many others are put with it."""
 _USUAL_LOW = 200
-
-Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class MomentsSettings(MethodSettings):
@@ -71,11 +69,11 @@ class MomentsSettings(MethodSettings):
     low_frequencies: Annotated[int, Field(ge=1, le=64)] | None = None
     rank: int = Field(default=64, ge=1, le=1024)
     mean_share: Share = 0.15
-    mean_length: Positive = 0.45
-    product_length: Positive = 0.2
-    energy_length: Positive = 0.29
-    count_weight: Positive = 0.2
-    energy_weight: Positive = 0.3
+    mean_length: Length = 0.45
+    product_length: Length = 0.2
+    energy_length: Length = 0.29
+    count_weight: Weight = 0.2
+    energy_weight: Weight = 0.3
     finish: Finishing = Finishing(jitter=0.25)
 
     def basis(self, size: PublicSize) -> Frequencies:
@@ -102,15 +100,22 @@ class MomentsSettings(MethodSettings):
         """The method with the noise that makes its two releases cost at most ``privacy.epsilon`` together.
 
         Raises:
-            ConfigError: no noise that the sampler has is enough.
+            ConfigError: no noise that the sampler has is enough, or the tables do not fit into memory.
         """
+        check_memory(self.basis(size), size.num_classes, self.rank)
 
         def events_of(stddev: float) -> list[Event]:
-            on_paper = Moments(self, privacy, size, stddev)
-            return [on_paper.mechanism(what, NoiseOnPaper(privacy.noise)).event(1) for what in STATES]
+            on_paper, noise = Moments(self, privacy, size, stddev), NoiseOnPaper(privacy.noise)
+            return [on_paper.mechanism(what, noise).event(on_paper.coordinates(what)) for what in STATES]
 
-        remedy = "a larger epsilon or delta"
-        return Moments(self, privacy, size, noise_that_fits(privacy, events_of, None, remedy))
+        remedy = f"a larger epsilon or delta, fewer low_frequencies, or another mean_share than {self.mean_share:g}"
+        method = Moments(self, privacy, size, noise_that_fits(privacy, events_of, None, remedy))
+        if privacy.noise is NoiseKind.ROUNDED and method.stddev(MEANS) > MAX_STDDEV:
+            raise ConfigError(
+                f"mean_share = {self.mean_share:g}: the means would need noise of {method.stddev(MEANS):.0f} units, "
+                f"but there are at most {MAX_STDDEV:.0f}; use a larger mean_share or a larger epsilon"
+            )
+        return method
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,6 @@ class Moments(NoisedMethod[MomentsSettings]):
         """What a record adds to its class's count."""
         return self.settings.count_weight * self.settings.mean_length * self.pixel
 
-    @property
-    def energy_weight(self) -> float:
-        """What energies are multiplied by."""
-        return self.settings.energy_weight
-
     def grid(self, what: str) -> Grid:
         """Where a record's vector of a release is put; it bounds what a record adds."""
         settings, basis = self.settings, self.settings.basis(self.size)
@@ -151,7 +151,7 @@ class Moments(NoisedMethod[MomentsSettings]):
             squares = [
                 (length * self.pixel) ** 2 for length in (settings.product_length, settings.energy_length)
             ]
-            longest = math.hypot(squares[0], self.energy_weight * squares[1])
+            longest = math.hypot(squares[0], settings.energy_weight * squares[1])
         return Grid(longest, fitting_units(dim), dim)
 
     def coordinates(self, what: str) -> int:
@@ -159,12 +159,12 @@ class Moments(NoisedMethod[MomentsSettings]):
         return self.size.num_classes * self.grid(what).dim
 
     def stddev(self, what: str) -> float:
-        """Standard deviation of a release's noise, in units of its grid."""
-        if what == PRODUCTS:
+        """Standard deviation of a release's noise, in units of its grid; more than its share where none is so low."""
+        if what == PRODUCTS or not self.privacy.adds_noise:
             return self.noise_stddev
         share = self.settings.mean_share
         units = self.grid(MEANS).units / self.grid(PRODUCTS).units
-        return self.noise_stddev * units * math.sqrt((1 - share) / share)
+        return max(MIN_STDDEV, self.noise_stddev * units * math.sqrt((1 - share) / share))
 
     def real_stddev(self, what: str) -> float:
         """The same for the real sums that come out."""
@@ -219,18 +219,18 @@ class MomentsLearner:
         grid = method.grid(what)
         sums_YS = torch.zeros(size.num_classes, grid.dim, dtype=torch.int64)
         mean_YD = self._centres().mean_YD if what == PRODUCTS else None
-        images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
-        for few, their in zip(images.split(_ROWS), labels.split(_ROWS), strict=True):
-            padded = torch.zeros(_ROWS, *size.image_shape, dtype=torch.uint8)
-            padded[: len(few)] = few
+        for start in range(0, data.num_records, ROWS):
+            few, their = (part[start : start + ROWS].copy() for part in (data.images, data.labels))
+            padded = torch.zeros(ROWS, *size.image_shape, dtype=torch.uint8)
+            padded[: len(few)], label_R = torch.from_numpy(few), torch.from_numpy(their)
             numbers_RD = self._basis.of_bytes(padded)
             if mean_YD is None:
                 vectors_RS = self._image_vectors(numbers_RD)
             else:
                 residual_RD = numbers_RD.clone()
-                residual_RD[: len(few)] -= mean_YD[their]
+                residual_RD[: len(few)] -= mean_YD[label_R]
                 vectors_RS = self._residual_vectors(residual_RD)
-            sums_YS.index_add_(0, their, grid.put(vectors_RS)[: len(few)])
+            sums_YS.index_add_(0, label_R, grid.put(vectors_RS)[: len(few)])
         return sums_YS
 
     def _image_vectors(self, numbers_RD: Tensor) -> Tensor:
@@ -247,7 +247,7 @@ class MomentsLearner:
         square_RD = _cut(residual_RD, settings.energy_length * method.pixel).square()
         energy_RG = torch.zeros(len(square_RD), basis.num_bins, dtype=torch.float64)
         energy_RG.index_add_(1, basis.bin_D, square_RD)
-        return torch.cat([products(low_RL), method.energy_weight * energy_RG], 1)
+        return torch.cat([products(low_RL), settings.energy_weight * energy_RG], 1)
 
     def _centres(self) -> Centres:
         method = self._method
@@ -263,14 +263,19 @@ class MomentsLearner:
         Raises:
             CheckpointError: a state of another run.
         """
-        for what, name in STATES.items():
+        if sorted(state) != sorted(list(STATES.values())[: len(state)]):
+            raise CheckpointError(f"the checkpoint holds {', '.join(state):.80}: use one of this method")
+        released = {what: state[name].clone() for what, name in STATES.items() if name in state}
+        for what, table_YS in released.items():
             expected = (self._method.size.num_classes, self._method.grid(what).dim)
-            if name in state and tuple(state[name].shape) != expected:
+            if tuple(table_YS.shape) != expected or table_YS.dtype != torch.float64:
                 raise CheckpointError(
-                    f"the {name} in the checkpoint have shape {tuple(state[name].shape)}, this run's {expected}: "
-                    "use the settings it was made with"
+                    f"the {STATES[what]} in the checkpoint have shape {tuple(table_YS.shape)} and type "
+                    f"{table_YS.dtype}, this run's {expected} and float64: use the settings it was made with"
                 )
-        self._released = {what: state[name].clone() for what, name in STATES.items() if name in state}
+            if not bool(table_YS.isfinite().all()):
+                raise CheckpointError(f"the {STATES[what]} in the checkpoint are not finite: restore it")
+        self._released = released
 
     def generator(self) -> FinishedGenerator[GaussianImages]:
         """The law of what was released; after the first release the means alone."""
@@ -282,7 +287,8 @@ class MomentsLearner:
             if sums_YM is None:
                 sums_YM = torch.zeros(method.size.num_classes, method.grid(PRODUCTS).dim, dtype=torch.float64)
             stddev = method.real_stddev(PRODUCTS)
-            law = fit_law(centre, sums_YM, self._basis, method.settings.rank, method.energy_weight, stddev)
+            settings = method.settings
+            law = fit_law(centre, sums_YM, self._basis, settings.rank, settings.energy_weight, stddev)
             generator.inner.set_law(law.mean_YD, law.factor_YKL, law.grain_YG)
         return generator.eval().requires_grad_(False)
 

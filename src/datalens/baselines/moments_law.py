@@ -99,7 +99,7 @@ def fit_law(
         covariance_LL = symmetric(mean_M[: -basis.num_bins], num_low)
         energy_G = (mean_M[-basis.num_bins :] / energy_weight).clamp(min=0)
         value_K, direction_LK = _above_noise(covariance_LL, stddev, rank)
-        measured = float(covariance_LL.trace())
+        measured = max(float(covariance_LL.trace()), float(value_K.sum()))  # a trace may drown in noise
         longer = max(1.0, float(energy_G[inside_G].sum()) / measured) if measured > 0 else 1.0
         factor_KL = (value_K * longer).sqrt()[:, None] * direction_LK.T
         factor_YKL[label, : len(factor_KL)] = factor_KL

@@ -9,8 +9,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from datalens.errors import ConfigError
+
 BANDS = 30
 """Of frequencies, from the mean of a channel to the finest checks."""
+MAX_SIDE = 4096
+"""Of an image: then sums of 255 times whole cosines stay below 255 (2^16 sqrt(2 side))^2 < 2^53."""
 _SCALE = 2**16
 
 
@@ -22,12 +26,22 @@ class Frequencies:
         image_shape: (C, H, W).
         num_low: frequencies a direction that count as low; at most the side.
 
+    Raises:
+        ConfigError: an image of a longer side than :data:`MAX_SIDE`.
+
     >>> Frequencies((1, 28, 28), 14).num_low_coordinates
     196
     """
 
     image_shape: tuple[int, int, int]
     num_low: int
+
+    def __post_init__(self) -> None:
+        if max(self.image_shape[1:]) > MAX_SIDE:
+            raise ConfigError(
+                f"images of {self.image_shape[1]}x{self.image_shape[2]}: cosines are exact for sides of at most "
+                f"{MAX_SIDE}; use smaller images"
+            )
 
     @property
     def dim(self) -> int:

@@ -1,0 +1,47 @@
+"""What verify works out again of moments: tables' sizes and how the budget is split, from the settings alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from baseline_scene import shapes
+from small_baselines import SMALL
+
+from datalens.audit.verify import verify_run
+from datalens.baselines.model import Baseline
+from datalens.baselines.registry import baseline
+
+
+def run_of(method: str, out: Path, **privacy: Any) -> Path:
+    Baseline(baseline(method, SMALL[method], **privacy)).fit(shapes(60), out=out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("mean_share", 0.5, "class means has 0.15 of the budget, the settings give 0.5"),
+        ("low_frequencies", 4, "class moments is charged"),
+        ("low_frequencies", None, "class moments is charged"),
+        ("low_frequencies", 0, "class moments is charged"),
+    ],
+)
+def test_changed_settings_of_moments_are_found_by_their_charges(
+    tmp_path: Path, name: str, value: Any, words: str
+) -> None:
+    path = run_of("moments", tmp_path / "run", epsilon=2.0) / "release" / "config.json"
+    config = json.loads(path.read_text())
+    config["config"]["settings"][name] = value
+    path.write_text(json.dumps(config))
+    assert any(words in difference for difference in verify_run(tmp_path / "run").differences)
+
+
+@pytest.mark.parametrize("method", ["moments", "dp-merf"])
+@pytest.mark.parametrize("epsilon", [50.0, 100.0, 1e4])
+def test_an_honest_run_agrees_where_the_samplers_slack_decides(
+    tmp_path: Path, method: str, epsilon: float
+) -> None:
+    assert not verify_run(run_of(method, tmp_path / "run", epsilon=epsilon)).differences
