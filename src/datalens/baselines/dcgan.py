@@ -41,7 +41,7 @@ class DcganSettings(GeneratorSettings):
 
     num_steps: Count = 2000
     batch_size: Batch = 64
-    learning_rate: Positive = 5e-4
+    learning_rate: Positive = 2e-4
     critic_channels: Width = 32
 
     def plan(self, privacy: Privacy, size: PublicSize) -> Dcgan:
