@@ -156,3 +156,15 @@ def test_check_of_a_table_names_columns_repeats_and_what_was_laid_over(call, tmp
     assert "4 exact repeats (1 different images, the most frequent 5 times)" in on_black.out
     assert "see-through" not in on_black.err
     assert "is no colour" in call(*words, "--background", "colourless").complaint
+
+
+def test_check_says_how_many_groups_there_are_and_how_large_they_get(call, tmp_path) -> None:
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    rows = [f"a.png,ill,{person}" for person in ("ann", "bob", "ann", "cy", "ann")]
+    (tmp_path / "t.csv").write_text("\n".join(["path,label,person", *rows]))
+    answer = call("data", "check", tmp_path / "t.csv", "--group-column", "person", "--json", tmp_path / "j")
+    assert answer.status == 0, answer.err
+    assert "5 times), 3 groups of at most 3" in answer.out
+    (split,) = json.loads((tmp_path / "j").read_text())["splits"]
+    assert (split["groups"], split["largest_group"]) == (3, 3)
+    assert "groups" not in call("data", "check", tmp_path / "t.csv").out

@@ -74,7 +74,7 @@ def test_sources_without_columns_say_so(call, tmp_path: Path) -> None:
     assert "--group-column patient: shapes has no columns" in complaint
 
 
-@pytest.mark.parametrize("method", ["dc-gan", "dp-merf", "dp-gan"])
+@pytest.mark.parametrize("method", ["dc-gan", "dp-merf", "dp-gan", "moments"])
 def test_methods_that_look_at_single_records_refuse_groups(
     call, scans: Path, tmp_path: Path, method: str
 ) -> None:
@@ -83,5 +83,6 @@ def test_methods_that_look_at_single_records_refuse_groups(
     complaint = call(
         "train", scans, "--out", tmp_path / "r", "--method", method, *declared, *GROUPS
     ).complaint
-    assert "group_ids" in complaint
+    assert "DataLens, pate-gan, g-pate and gs-wgan protect as a whole" in complaint
+    assert "--group-size" in complaint
     assert not (tmp_path / "r").exists()

@@ -157,3 +157,33 @@ def test_ctrl_c_while_it_learns(words, tmp_path) -> None:
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1] == "error: interrupted; nothing was kept"
     assert not (tmp_path / "run").exists()
+
+
+def test_a_table_is_made_grey_and_its_damaged_files_are_left_out_as_those_of_the_source_are(
+    call, words, tmp_path
+) -> None:
+    folder = folder_of(tmp_path / "pictures", ("a",))
+    Image.new("L", (9, 9)).save(folder / "a" / "grey.png")
+    (folder / "a" / "0.png").write_bytes(b"no")
+    rows = [f"pictures/a/{name}.png,a" for name in (0, 1, 2, "grey")]
+    table = tmp_path / "public.csv"
+    table.write_text("\n".join(["path,label", *rows]))
+    people = folder_of(tmp_path / "scans", size=20)
+    source = ["train", people, "--channels", 1, "--image-size", 8, *words[2:], "--public-init-is-public"]
+    for public in (table, folder):
+        assert "0.png" in call(*source, "--public-init", public).complaint
+        assert not (tmp_path / "run").exists()
+    answer = call(*source, "--public-init", table, "--skip-damaged")
+    assert answer.status == 0, answer.err
+    assert "from 3 steps on 3 images" in answer.out
+    assert verify_run(tmp_path / "run", replay=True).differences == []
+
+
+def test_see_through_public_images_lie_on_the_background_of_the_others(call, words, tmp_path) -> None:
+    people = folder_of(tmp_path / "scans", size=20)
+    clear = folder_of(tmp_path / "clear", ("a",))
+    Image.new("LA", (9, 9)).save(clear / "a" / "through.png")
+    source = ["train", people, "--channels", 1, "--image-size", 8, *words[2:], "--public-init-is-public"]
+    answer = call(*source, "--public-init", clear, "--background", "black")
+    assert answer.status == 0, answer.err
+    assert "laid over white" not in answer.err

@@ -43,7 +43,7 @@ def test_the_form_is_told_by_name_and_option(
 @pytest.mark.parametrize(
     ("name", "asked", "said"),
     [
-        ("a.png", None, "not written as .png; give FILE.npz or a folder"),
+        ("a.png", None, "not written as .png; give FILE.npz, FILE.parquet or a folder"),
         ("a.json", SampleFormat.IDX, "not written as .json"),
         ("a", NPZ, "--format npz writes a file; end its name in .npz"),
         ("a.npz", SampleFormat.PARQUET, "--format parquet writes a file; end its name in .parquet"),

@@ -116,6 +116,7 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
         output.say(
             f"{split['split']}: {split['records']} images of {'x'.join(map(str, split['shape']))}, "
             f"{len(split['classes'])} classes, {split['repeated']} exact repeats{_how_repeated(split)}"
+            f"{_how_grouped(split)}"
         )
         for note in split["notes"]:
             output.warn(note)
@@ -136,6 +137,13 @@ def _remedy(source: str, data_root: str | None) -> str:
     return "mend or remove them, or leave them out with --skip-damaged"
 
 
+def _how_grouped(split: dict[str, Any]) -> str:
+    """How many groups there are, and how large they get; nothing where no groups were asked for."""
+    if split["groups"] is None:
+        return ""
+    return f", {split['groups']} groups of at most {split['largest_group']}"
+
+
 def _how_repeated(split: dict[str, Any]) -> str:
     """How many images occur more than once, and the most frequent one."""
     if not split["repeated"]:
@@ -144,12 +152,15 @@ def _how_repeated(split: dict[str, Any]) -> str:
 
 
 def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+    import numpy as np
+
     from datalens.data import available_splits, find_exact_duplicates, load
 
     found = []
     for split in available_splits(source):
         images = load(source, split=split, **data_settings(options))
         repeats = find_exact_duplicates(images.images)
+        sizes = None if images.group_ids is None else np.unique(images.group_ids, return_counts=True)[1]
         found.append(
             {
                 "split": split,
@@ -157,6 +168,8 @@ def _read_splits(source: str, options: dict[str, Any]) -> list[dict[str, Any]]:
                 "shape": list(images.image_shape),
                 "classes": list(images.classes),
                 "listed": images.num_listed,
+                "groups": None if sizes is None else len(sizes),
+                "largest_group": None if sizes is None else int(sizes.max()),
                 "repeated": repeats.num_extra,
                 "copied": repeats.num_copied,
                 "most_copies": repeats.largest_group,

@@ -77,15 +77,19 @@ def _who(config: Config) -> str:
 
 
 def _load(asked: str, data: LabelledImages, options: dict[str, Any]) -> LabelledImages:
-    """The training split, of the size and channels of the sensitive images as far as its reader can make them."""
+    """The training split, in the size and channels of the sensitive images and over the same background, with damaged
+    ones left out where those of the sensitive source are: as far as its reader knows these options."""
     from datalens.data import load
+    from datalens.data.own import OWN_OPTIONS, kind_at
 
     channels, height, width = data.image_shape
     settings: dict[str, Any] = {"image_size": (height, width), "public": True}
     if is_given(options.get("data_root")):
         settings["root"] = options["data_root"]
-    if Path(asked).is_dir() and not is_named(asked):
-        settings["channels"] = channels
+    kind = None if is_named(asked) else kind_at(Path(asked).expanduser())
+    known = OWN_OPTIONS[kind] if kind is not None else frozenset[str]()
+    wanted = {"channels": channels, **{name: options.get(name) for name in ("background", "skip_damaged")}}
+    settings |= {name: value for name, value in wanted.items() if name in known and is_given(value)}
     return load(asked, split="train", **settings)
 
 

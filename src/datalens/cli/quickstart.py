@@ -34,7 +34,8 @@ QUICK_SOURCES = ("mnist", "fashion-mnist", SHAPES)
     type=Text(),
     default=MOMENTS,
     show_default=True,
-    help="Or datalens, the paper's, with compact teachers: minutes.",
+    metavar="moments|datalens",
+    help="Seconds, or the paper's with compact teachers: minutes.",
 )
 @click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
 @click.option("--epsilon", type=Number(anything=True), show_default="1; for shapes 10")

@@ -41,7 +41,7 @@ def format_of(target: Path, asked: SampleFormat | None) -> SampleFormat:
     told = SampleFormat.told_by(target)
     if not told.suffix and target.suffix.lower() in _NOT_A_FOLDER:
         raise RunError(
-            f"--out {target}: samples are not written as {target.suffix}; give FILE.npz or a folder, or see --format"
+            f"--out {target}: samples are not written as {target.suffix}; give FILE.npz, FILE.parquet or a folder"
         )
     if asked is None or told.suffix == asked.suffix:
         return told if asked is None else asked

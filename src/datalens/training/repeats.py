@@ -15,9 +15,9 @@ def refuse_groups(data: LabelledImages) -> None:
     """
     if data.group_ids is not None:
         raise ConfigError(
-            f"{data.name}: its records come in groups (group_ids), which is for training by methods with "
-            "teachers, and not for this; leave them out (--group-column, groups=) and give --group-size "
-            "(privacy.group_size) the most records that one person has"
+            f"{data.name}: its records come in groups (group_ids), which DataLens, pate-gan, g-pate and "
+            "gs-wgan protect as a whole and this does not; train one of those, or leave --group-column (groups=) out "
+            "and give --group-size (privacy.group_size) the most records that one person has"
         )
 
 

@@ -30,7 +30,8 @@ def check_idx(contents: Contents) -> None:
     """
     if contents.image_shape[0] != 1:
         raise ConfigError(
-            f"idx holds grey images only, and these have {contents.image_shape[0]} channels; choose another format"
+            f"idx holds grey images only, and these have {contents.image_shape[0]} channels; "
+            "choose npz, folder, parquet or datasets"
         )
     if len(contents.classes) > _MOST_CLASSES:
         raise ConfigError(
