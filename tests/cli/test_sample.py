@@ -148,7 +148,7 @@ def test_json_alone_on_standard_output(call, trained, tmp_path) -> None:
         (["--num-samples", "1e3", "--out", "s.npz"], "not a whole number"),
         (["--num-samples", 10**17, "--out", "s.npz"], "ask for fewer"),
         (["--num-samples", 3, "--out", ""], "--out: is empty"),
-        (["--num-samples", 3, "--out", "s.png"], "give FILE.npz or a folder"),
+        (["--num-samples", 3, "--out", "s.png"], "give FILE.npz, FILE.parquet or a folder"),
         (["--num-samples", 3, "--out", "no/such/s.npz"], "make it first"),
         (["--num-samples", 3, "--out", "s", "--format", "npz"], "end its name in .npz"),
         (["--num-samples", 3, "--out", "s.npz", "--format", "idx"], "take .npz off its name"),

@@ -9,6 +9,7 @@ Nothing is pickled: numbers travel as tensors, words as JSON.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,6 +99,7 @@ class Ranks:
 
             self._devices = frozenset()
             dist.destroy_process_group()
+            gc.collect()  # its threads must end now: one that lives until Python has ended aborts the process
 
     def __enter__(self) -> Ranks:
         return self
