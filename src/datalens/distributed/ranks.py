@@ -99,13 +99,14 @@ class Ranks:
 
             self._devices = frozenset()
             dist.destroy_process_group()
-            gc.collect()  # its threads must end now: one that lives until Python has ended aborts the process
 
     def __enter__(self) -> Ranks:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.close()
+        if error is None:  # an error is to be told at once, before torchrun ends this process too
+            gc.collect()  # the group's threads must end now: one that lives until Python has ended aborts the process
 
     # -- who ----------------------------------------------------------------------------------------------------
 
