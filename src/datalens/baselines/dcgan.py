@@ -1,7 +1,7 @@
 """DC-GAN (Radford et al. 2016), conditional: no privacy at all, the ceiling of the tables.
 
 The paper's generator against one of the paper's discriminators. That one has batch norm, which methods that clip each
-record cannot have; a discriminator without it let every class collapse to a single image here.
+record cannot have. Classes still show little variety after 2000 steps (``docs/results``), so it is no true ceiling yet.
 
 Nothing is released through a mechanism, so nothing is charged: the generator is a function of the records, and
 everything that is written says so.

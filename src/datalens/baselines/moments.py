@@ -125,11 +125,6 @@ class Moments(NoisedMethod[MomentsSettings]):
     name: ClassVar[str] = "moments"
 
     @property
-    def num_releases(self) -> int:
-        """Two, of different kinds."""
-        return len(STATES)
-
-    @property
     def pixel(self) -> float:
         """Length of an image whose pixels have a root mean square of 1."""
         return math.sqrt(math.prod(self.size.image_shape))
