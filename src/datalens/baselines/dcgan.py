@@ -1,7 +1,7 @@
 """DC-GAN (Radford et al. 2016), conditional: no privacy at all, the ceiling of the tables.
 
 The paper's generator against one of the paper's discriminators. That one has batch norm, which methods that clip each
-record cannot have. Classes still show little variety after 2000 steps (``docs/results``), so it is no true ceiling yet.
+record cannot have. Classes still show little variety after 2000 steps (``docs/results``): no true ceiling yet.
 
 Nothing is released through a mechanism, so nothing is charged: the generator is a function of the records, and
 everything that is written says so.
@@ -22,11 +22,10 @@ from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.state import pack, unpack
 from datalens.models.finish import FinishedGenerator
 from datalens.models.generators import ConditionalGenerator
-from datalens.teachers.family import Fakes, Shards
+from datalens.teachers.family import Shards
 from datalens.teachers.paper import PaperTeachers
+from datalens.training.ordinary_gan import BETA1, as_shard, gan_step, generator_adam
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width
-
-BETA1 = 0.5
 
 
 class DcganSettings(GeneratorSettings):
@@ -91,11 +90,13 @@ class DcganLearner:
         settings, size, device = method.settings, method.size, context.device
         self._settings, self._context, self._latent = settings, context, settings.latent(size)
         self._generator = settings.fresh(size, context.public.torch("generator-weights")).to(device)
-        self._adam = torch.optim.Adam(
-            self._generator.parameters(), settings.learning_rate, betas=(BETA1, 0.999)
-        )
+        self._adam = generator_adam(self._generator, settings.learning_rate)
         self._family = PaperTeachers(
-            size.image_shape, size.num_classes, settings.critic_channels, learning_rate=settings.learning_rate
+            size.image_shape,
+            size.num_classes,
+            settings.critic_channels,
+            learning_rate=settings.learning_rate,
+            beta1=BETA1,
         )
         self._discriminator = self._family.init(1, context.private.torch("discriminator"), device)
 
@@ -104,21 +105,21 @@ class DcganLearner:
         self._generator.train()
         rng = self._context.public.torch("fakes", step)
         latents, labels = self._latent.batch(self._settings.batch_size, rng)
-        fakes_BCHW = self._generator(latents.to(self._context.device), labels.to(self._context.device))
-        fakes, records = Fakes(fakes_BCHW.detach(), labels), self._records(step)
-        self._discriminator = self._family.train(self._discriminator, records, fakes, 1)
-        grad_TBD = self._family.input_gradient(self._discriminator, records, fakes)
-        self._adam.zero_grad(set_to_none=True)
-        fakes_BCHW.backward(-grad_TBD[0].view_as(fakes_BCHW) / len(fakes_BCHW))  # of the mean of -log D
-        self._adam.step()
+        self._discriminator = gan_step(
+            self._generator,
+            self._adam,
+            self._family,
+            self._discriminator,
+            self._records(step),
+            latents.to(self._context.device),
+            labels,
+        )
 
     def _records(self, step: int) -> Shards:
         data, device = self._context.data, self._context.device
         rng = self._context.private.numpy("records", step)
         chosen = rng.integers(0, data.num_records, self._settings.batch_size)
-        images = torch.from_numpy(data.images[chosen]).to(device).float() / 255
-        labels = torch.from_numpy(data.labels[chosen]).to(device)
-        return Shards(images[None], labels[None], torch.ones_like(labels, dtype=torch.bool)[None])
+        return as_shard(*(torch.from_numpy(part[chosen]).to(device) for part in (data.images, data.labels)))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Both networks with their optimisers."""

@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, NotBegunError
 from datalens.randomness import Streams
 from datalens.student.update import StudentPlan
-from datalens.teachers.family import Fakes, Shards
+from datalens.teachers.family import Shards
 from datalens.teachers.paper import PaperTeachers
+from datalens.training.ordinary_gan import BETA1, as_shard, gan_step, generator_adam
 from datalens.training.public_init import Origin, PublicInit
 from datalens.training.start_file import PublicStart, check_start
-
-BETA1 = 0.5
-"""Of the generator's Adam, as of the teachers'."""
 
 
 def pretrain(
@@ -56,7 +53,7 @@ def pretrain(
     generator = plan.generator(training=True)
     generator.inner.init_weights(public.torch("public-init-generator"))
     generator.to(device).train()
-    optimizer = torch.optim.Adam(generator.parameters(), settings.learning_rate, betas=(BETA1, 0.999))
+    adam = generator_adam(generator, settings.learning_rate)
     family = PaperTeachers(
         plan.image_shape, plan.latent.num_classes, learning_rate=settings.learning_rate, beta1=BETA1
     )
@@ -67,13 +64,8 @@ def pretrain(
         latents_BZ, labels_B = plan.latent.batch(
             settings.batch_size, public.torch("public-init-latents", step)
         )
-        fakes_BCHW = generator(latents_BZ.to(device), labels_B.to(device))
-        fakes = Fakes(fakes_BCHW.detach(), labels_B)
         shard = _minibatch(images, settings.batch_size, public.torch("public-init-images", step), device)
-        state = family.train(state, shard, fakes, 1)
-        optimizer.zero_grad(set_to_none=True)
-        fakes_BCHW.backward(_loss_gradient(family.input_gradient(state, shard, fakes), fakes_BCHW))
-        optimizer.step()
+        state = gan_step(generator, adam, family, state, shard, latents_BZ.to(device), labels_B)
         tell(step + 1, settings.steps)
     kept = {name: state[name] for name in family.network.shapes()} if origin.discriminators else None
     start = PublicStart(origin, generator.state_dict(), kept)
@@ -90,11 +82,5 @@ def pretrain(
 def _minibatch(images: LabelledImages, batch_size: int, rng: torch.Generator, device: torch.device) -> Shards:
     """Public images drawn with replacement, as the shard of a single teacher."""
     rows = torch.randint(images.num_records, (batch_size,), generator=rng).numpy()
-    pixels = torch.from_numpy(images.images[rows]).to(device).to(torch.float32).div_(255.0)
-    labels = torch.from_numpy(images.labels[rows]).to(device)
-    return Shards(pixels[None], labels[None], torch.ones_like(labels, dtype=torch.bool)[None])
-
-
-def _loss_gradient(grad_TBD: Tensor, fakes_BCHW: Tensor) -> Tensor:
-    """Of the non-saturating loss, the mean of -log D over the fakes, by the fakes."""
-    return -grad_TBD[0].view_as(fakes_BCHW) / len(fakes_BCHW)
+    chosen = (torch.from_numpy(part[rows]).to(device) for part in (images.images, images.labels))
+    return as_shard(*chosen)
