@@ -234,13 +234,63 @@ def test_noise_alone_gives_hardly_any_direction() -> None:
     assert torch.equal(spiked([], 0.0), torch.zeros(10).double())
 
 
-def test_without_noise_means_and_counts_are_the_records() -> None:
-    data = noisy_images(3, 80)
-    long = MomentsSettings(mean_length=2.0)
-    method = long.plan(Privacy(noise=NoiseKind.NONE), SIZE)
+def quiet_learner(data: LabelledImages, steps: int, chosen: MomentsSettings) -> MomentsLearner:
+    """Both releases, or the first, without noise."""
+    method = chosen.plan(Privacy(noise=NoiseKind.NONE), SIZE)
     free = Budget(Ledger.in_memory(), Authorisation.not_private(DELTA))
     learner = method.begin(context_of(data, SIZE, noise=make_noise(NoiseKind.NONE), budget=free))
-    learner.step(0)
+    for step in range(steps):
+        learner.step(step)
+    return learner
+
+
+def test_images_longer_than_the_cut_are_counted_all_the_same() -> None:
+    """Cut as a whole with the constant beside it, they would count for less."""
+    data = noisy_images(4, 80)
+    found = quiet_learner(data, 1, MomentsSettings(mean_length=0.1))._centres()
+    np.testing.assert_allclose(found.count_Y.numpy(), np.bincount(data.labels, minlength=CLASSES), rtol=0.02)
+
+
+def test_each_part_of_a_record_is_cut_by_itself() -> None:
+    """Cut together, a long product would take the energies, or the count, with it."""
+    learner, pixel = learner_of(noisy_images(5, 4)), math.sqrt(64)
+    wild_RD = torch.from_numpy(np.random.default_rng(5).normal(size=(3, 64))) * 50
+    found_RM = learner._residual_vectors(wild_RD)
+    num_bins = Frequencies(SHAPE, 4).num_bins
+    product_R = found_RM[:, :-num_bins].norm(dim=1)
+    energy_R = found_RM[:, -num_bins:].sum(1) / SMALL.energy_weight
+    assert torch.allclose(product_R, torch.tensor((SMALL.product_length * pixel) ** 2).double())
+    assert torch.allclose(energy_R, torch.tensor((SMALL.energy_length * pixel) ** 2).double())
+
+
+@pytest.mark.parametrize("shortened", [0.25, 1.0])
+def test_directions_and_grain_hold_all_the_energy(shortened: float) -> None:
+    """Directions that were measured short are stretched; what they leave of a bin is grain."""
+    basis = Frequencies(SHAPE, 4)
+    residual_RD = torch.from_numpy(np.random.default_rng(5).normal(size=(200, 64)))
+    low_RL, energy_D = residual_RD[:, basis.low_L], residual_RD.square().mean(0)
+    energy_G = torch.zeros(basis.num_bins).double().index_add(0, basis.bin_D, energy_D)
+    sums_1M = 200 * torch.cat([products(low_RL * shortened).mean(0), 0.3 * energy_G])[None]
+    centre = centres(torch.tensor([[0.0] * 64 + [200.0]]).double(), 1.0, 0.0)
+    law = fit_law(centre, sums_1M, basis, 16, 0.3, 0.0)
+    assert float(law.factor_YKL[0].square().sum()) == pytest.approx(float(energy_D[basis.low_L].sum()))
+    left_D = law.grain_YG[0][basis.bin_D].square()
+    assert float(left_D.sum()) == pytest.approx(float(energy_D[basis.bin_D % 2 == 0].sum()), rel=0.02)
+
+
+def test_means_that_are_noise_alone_are_drawn_to_nothing_and_others_stay() -> None:
+    rng = np.random.default_rng(6)
+    sums_1S = torch.from_numpy(rng.normal(size=(1, 10_001)) * 5.0)
+    sums_1S[0, 0], sums_1S[0, -1] = 4000.0, 1000.0
+    found = centres(sums_1S, 1.0, 5.0).mean_YD[0]
+    assert float(found[0]) == pytest.approx(4.0, rel=1e-3)
+    noise = float(sums_1S[0, 1:-1].square().mean()) / 1000**2
+    assert float(found[1:].square().mean()) < 0.3 * noise
+
+
+def test_without_noise_means_and_counts_are_the_records() -> None:
+    data = noisy_images(3, 80)
+    learner = quiet_learner(data, 1, MomentsSettings(mean_length=2.0))
     found = learner._centres()
     np.testing.assert_allclose(found.count_Y.numpy(), np.bincount(data.labels, minlength=CLASSES), rtol=0.02)
     shown = Frequencies(SHAPE, 4).to_images(found.mean_YD).numpy()

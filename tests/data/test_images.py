@@ -67,3 +67,15 @@ def test_exact_duplicates_are_reported_r51() -> None:
     assert (report.num_records, report.num_distinct, report.num_copied) == (86, 50, 4)
     assert (report.num_extra, report.largest_group) == (36, 10)
     assert find_exact_duplicates(images).num_extra == 0
+
+
+@pytest.mark.parametrize("how", ["backwards", "read-only"])
+def test_tensors_hold_the_records_wherever_they_lie(how: str) -> None:
+    images = np.arange(12, dtype=np.uint8).reshape(3, 1, 2, 2)
+    labels = np.array([0, 1, 1])
+    if how == "backwards":
+        images, labels = images[::-1], labels[::-1]
+    else:
+        images.flags.writeable = labels.flags.writeable = False
+    found = LabelledImages(images, labels, ("a", "b"), "here", public=True).tensors()
+    assert [tensor.tolist() for tensor in found] == [images.tolist(), labels.tolist()]

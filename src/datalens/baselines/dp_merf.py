@@ -231,8 +231,8 @@ def embedding_sums(data: LabelledImages, features: RandomFeatures, grid: Grid, n
     One record adds one row of :meth:`Grid.put` to one row of the sum, and what it adds does not depend on others.
     """
     device = features.turns_MD.device
-    images_RD = torch.from_numpy(data.images).flatten(1)
-    labels_R = torch.from_numpy(data.labels)
+    images_RCHW, labels_R = data.tensors()
+    images_RD = images_RCHW.flatten(1)
     sums_YF = torch.zeros(num_classes, features.num_features, dtype=torch.int64, device=device)
     for images, labels in zip(
         images_RD.split(_RECORDS_AT_ONCE), labels_R.split(_RECORDS_AT_ONCE), strict=True

@@ -247,7 +247,7 @@ class GPateLearner:
 
     def _gather(self) -> RecordShards:
         data, slots_TR = self._context.data, torch.from_numpy(self.partition.record_of_slot)
-        return RecordShards(torch.from_numpy(data.images), torch.from_numpy(data.labels), slots_TR)
+        return RecordShards(*data.tensors(), slots_TR)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         num_teachers = self._method.settings.num_teachers

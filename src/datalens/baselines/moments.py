@@ -214,18 +214,17 @@ class MomentsLearner:
         grid = method.grid(what)
         sums_YS = torch.zeros(size.num_classes, grid.dim, dtype=torch.int64)
         mean_YD = self._centres().mean_YD if what == PRODUCTS else None
-        for start in range(0, data.num_records, ROWS):
-            few, their = (part[start : start + ROWS].copy() for part in (data.images, data.labels))
+        for few_RCHW, label_R in zip(*(part.split(ROWS) for part in data.tensors()), strict=True):
             padded = torch.zeros(ROWS, *size.image_shape, dtype=torch.uint8)
-            padded[: len(few)], label_R = torch.from_numpy(few), torch.from_numpy(their)
+            padded[: len(few_RCHW)] = few_RCHW
             numbers_RD = self._basis.of_bytes(padded)
             if mean_YD is None:
                 vectors_RS = self._image_vectors(numbers_RD)
             else:
                 residual_RD = numbers_RD.clone()
-                residual_RD[: len(few)] -= mean_YD[label_R]
+                residual_RD[: len(few_RCHW)] -= mean_YD[label_R]
                 vectors_RS = self._residual_vectors(residual_RD)
-            sums_YS.index_add_(0, label_R, grid.put(vectors_RS)[: len(few)])
+            sums_YS.index_add_(0, label_R, grid.put(vectors_RS)[: len(few_RCHW)])
         return sums_YS
 
     def _image_vectors(self, numbers_RD: Tensor) -> Tensor:

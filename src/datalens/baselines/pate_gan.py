@@ -223,7 +223,7 @@ class PateGanLearner:
     def _gather(self) -> Shards:
         """The records of every teacher, once for the whole run."""
         data, slots_TR = self._context.data, torch.from_numpy(self.partition.record_of_slot)
-        source = RecordShards(torch.from_numpy(data.images), torch.from_numpy(data.labels), slots_TR)
+        source = RecordShards(*data.tensors(), slots_TR)
         return source.chunk(0, self.partition.num_teachers, self._context.device)
 
     def _noisy(self, images: Tensor, rng: torch.Generator) -> Tensor:

@@ -101,6 +101,22 @@ class LabelledImages:
         _, channels, height, width = self.images.shape
         return (channels, height, width)
 
+    def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Images uint8 [R, C, H, W] and labels int64 [R], in the same memory where PyTorch can use it.
+
+        Arrays that are read-only or lie backwards are copied; whoever gets the tensors changes neither.
+
+        >>> import numpy as np
+        >>> pixels = np.arange(2, dtype=np.uint8).reshape(2, 1, 1, 1)[::-1]
+        >>> data = LabelledImages(pixels, np.array([0, 0]), ("a",), "two", True)
+        >>> data.tensors()[0].flatten().tolist()
+        [1, 0]
+        """
+        import torch
+
+        images, labels = (np.require(part, requirements=["C", "W"]) for part in (self.images, self.labels))
+        return torch.from_numpy(images), torch.from_numpy(labels)
+
     def to_unit(self) -> torch.Tensor:
         """The images as a float32 tensor [R, C, H, W] in [0, 1]: byte / 255, whatever the data hold.
 

@@ -56,8 +56,7 @@ def make_teachers(
         facts.config, facts.image_shape, len(facts.classes), partition.shard_size, facts.num_steps
     )
     shards = RecordShards(
-        torch.from_numpy(data.images),
-        torch.from_numpy(data.labels),
+        *data.tensors(),
         torch.from_numpy(partition.record_of_slot),
     )
     if start is not None:
