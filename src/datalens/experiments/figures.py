@@ -27,6 +27,7 @@ from datalens.experiments.figure2 import (
 )
 from datalens.experiments.gradients import recorded_tallies
 from datalens.experiments.grids import read_grid
+from datalens.experiments.losses import draw_losses
 from datalens.experiments.settings import base_cell
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
@@ -289,6 +290,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "clip": ("Claim: the effect of the clip on the votes", draw_clip),
     "q-growth": ("Claim: q grows with the dimension", draw_q_growth),
     "real": ("Tables 3 and 12: what real images score", draw_real),
+    "losses": ("Beyond the paper: where accuracy is lost", draw_losses),
     "features": ("Tables 8 and 11: the features of CIFAR-10", draw_features),
     "runtime": ("Runtime paragraph: 2000 against 4000 teachers", draw_runtime),
 }
