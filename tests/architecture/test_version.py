@@ -17,7 +17,7 @@ NUMBER = re.compile(r"(\d+\.\d+\.\d+|\d+\.\d+)(a\d+|b\d+|rc\d+)?(\.post\d+)?(\.d
 
 
 def test_only_one_file_names_a_number() -> None:
-    assigned = re.compile(r"^\s*(\w*version\w*|UNBUILT)\s*=\s*[\"']\d", re.MULTILINE | re.IGNORECASE)
+    assigned = re.compile(r"^\s*(__version__|version|UNBUILT)\s*=\s*[\"']\d", re.MULTILINE)
     files = [path for path in PACKAGE.rglob("*.py") if path.name != BUILT]
     assert [path.name for path in files if assigned.search(path.read_text())] == ["version.py"]
 
