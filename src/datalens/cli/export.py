@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from datalens.cli.options import json_option, quiet_option
-from datalens.cli.output import Output
+from datalens.cli.output import Output, check_parent
 from datalens.cli.params import Kind, Once, Text, Whole
 from datalens.cli.sample import counted, refuse_inside, warn_unfinished
 from datalens.cli.stopping import termination_interrupts
@@ -74,6 +74,7 @@ def export(
     target = marked(Path(out), publishable=model.is_publishable)
     contents = Contents(num_samples, model.facts.image_shape, tuple(model.classes))
     check_format(form.samples, contents)
+    check_parent(target, "--out")
     if os.path.lexists(target):
         raise RunError(f"--out {target}: exists already; choose another")
     check_room(target, room_needed(form.samples, contents))

@@ -170,5 +170,7 @@ def _cosines(side: int) -> Tensor:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or not sys.argv[1].isdecimal() or int(sys.argv[1]) < 1:
+        sys.exit("usage: python load_generator.py NUMBER OUT.safetensors")
     _images, _labels = Generator().sample(int(sys.argv[1]))
     save_file({"images": _images, "labels": _labels}, sys.argv[2])
