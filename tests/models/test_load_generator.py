@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from PIL import Image
 from small_baselines import SMALL
 from small_runs import train
 
@@ -19,7 +22,7 @@ from datalens import DataLens, data
 from datalens.baselines.model import Baseline, load_run
 from datalens.baselines.registry import baseline
 from datalens.data.images import LabelledImages
-from datalens.models.load_generator import Generator
+from datalens.models.load_generator import Generator, picture
 from datalens.student.latent import LatentLaw
 
 FINISH = {
@@ -34,7 +37,7 @@ import sys
 class Block:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in ("datalens", "numpy", "scipy", "PIL", "pydantic", "click"):
-            raise ImportError(name + " is not here")
+            raise ModuleNotFoundError(name + " is not here", name=name)
 sys.meta_path.insert(0, Block())
 import runpy
 sys.argv = sys.argv[1:]
@@ -44,7 +47,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def colour_shapes() -> LabelledImages:
     """Drawn shapes in three channels."""
-    return data.load("shapes", channels=3)
+    grey = data.load("shapes")
+    return replace(grey, images=np.repeat(grey.images, 3, axis=1))
 
 
 def agrees(run: Path) -> None:
@@ -78,13 +82,22 @@ def test_methods_in_colour(tmp_path: Path, method: str) -> None:
 def test_runs_without_this_package_and_without_numpy(tmp_path: Path) -> None:
     train(tmp_path / "run")
     program = tmp_path / "run" / "release" / "load_generator.py"
-    words = [sys.executable, "-I", "-c", BLOCK, str(program), "130", str(tmp_path / "drawn.safetensors")]
+    words = [sys.executable, "-I", "-W", "ignore", "-c", BLOCK, str(program), "130", str(tmp_path / "drawn")]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
-    drawn = load_file(tmp_path / "drawn.safetensors")
-    assert (drawn["images"].shape, drawn["images"].dtype) == ((130, 1, 8, 8), torch.uint8)
-    assert set(drawn["labels"].tolist()) == {0, 1}
-    assert len(drawn["images"].unique()) > 1
+    drawn = [np.asarray(Image.open(path)) for path in (tmp_path / "drawn").iterdir()]
+    assert (len(drawn), {image.shape for image in drawn}) == (130, {(8, 8)})
+    assert len({image.tobytes() for image in drawn}) > 100
+    assert {path.stem[6:] for path in (tmp_path / "drawn").iterdir()} == {"-class-0", "-class-1"}
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pictures_are_read_back(channels: int) -> None:
+    image = torch.randint(
+        256, (channels, 4, 6), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
+    read = np.asarray(Image.open(io.BytesIO(picture(image))))
+    assert np.array_equal(read.reshape(4, 6, channels), image.permute(1, 2, 0).numpy())
 
 
 def test_the_block_of_that_test_blocks(tmp_path: Path) -> None:
@@ -109,7 +122,7 @@ def test_says_how_it_is_used(tmp_path: Path) -> None:
     answer = subprocess.run([sys.executable, program, "0", "x"], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stderr) == (
         1,
-        "usage: python load_generator.py NUMBER OUT.safetensors\n",
+        "usage: python load_generator.py NUMBER NEW_FOLDER\n",
     )
 
 

@@ -1,8 +1,8 @@
 """Draw images from the generator that lies beside this file; PyTorch and safetensors are all that is needed.
 
 It reads ``generator.safetensors`` and ``config.json`` and runs nothing else. On a command line,
-``python load_generator.py 100 images.safetensors`` writes ``images`` uint8 [N, C, H, W] and ``labels`` int64 [N];
-in Python:
+``python load_generator.py 100 pictures`` writes a hundred pictures into a new folder, the number of its class in each
+one's name; in Python:
 
     from load_generator import Generator
     images, labels = Generator().sample(100)
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -169,8 +169,23 @@ def _cosines(side: int) -> Tensor:
     return basis
 
 
-if __name__ == "__main__":
+def picture(image_CHW: Tensor) -> bytes:
+    """A netpbm file of an image uint8, which image viewers open: grey (PGM) or colour (PPM)."""
+    channels, height, width = image_CHW.shape
+    header = f"P{5 if channels == 1 else 6} {width} {height} 255\n"
+    return header.encode() + bytes(image_CHW.permute(1, 2, 0).flatten().tolist())
+
+
+def main() -> None:
+    """The command line."""
     if len(sys.argv) != 3 or not sys.argv[1].isdecimal() or int(sys.argv[1]) < 1:
-        sys.exit("usage: python load_generator.py NUMBER OUT.safetensors")
-    _images, _labels = Generator().sample(int(sys.argv[1]))
-    save_file({"images": _images, "labels": _labels}, sys.argv[2])
+        sys.exit("usage: python load_generator.py NUMBER NEW_FOLDER")
+    folder = Path(sys.argv[2])
+    folder.mkdir()
+    for number, (image, label) in enumerate(zip(*Generator().sample(int(sys.argv[1])), strict=True)):
+        ending = "pgm" if len(image) == 1 else "ppm"
+        (folder / f"{number:06d}-class-{int(label)}.{ending}").write_bytes(picture(image))
+
+
+if __name__ == "__main__":
+    main()

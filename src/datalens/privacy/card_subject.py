@@ -67,5 +67,5 @@ def _without_this_package(certificate: Mapping[str, Any]) -> list[str]:
     return [
         f"PyTorch and safetensors are enough without this package, by the program `{promises.LOADER_FILE}` in this "
         "folder, which is the same for every run of a version:",
-        f"```\npip install torch safetensors\npython {promises.LOADER_FILE} 1000 images.safetensors\n```",
+        f"```\npip install torch safetensors\npython {promises.LOADER_FILE} 1000 pictures\n```",
     ]
