@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 UNBUILT = "0.1.0.dev0"
 """Of sources that were never built or installed; also the build's own answer where git knows no tag."""
 
 try:
-    from datalens._version import __version__  # pyright: ignore[reportMissingImports]
-except ImportError:
+    __version__: str = import_module(
+        "datalens._version"
+    ).__version__  # by name: a fresh checkout has no such file
+except ModuleNotFoundError:
     __version__ = UNBUILT
-
-__all__ = ["UNBUILT", "__version__"]
