@@ -40,5 +40,5 @@ lint: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and caches; runs and data stay
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist src/datalens/_version.py .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -98,12 +98,20 @@ def test_one_file_of_the_baselines_names_opacus() -> None:
         "datalens.data",
         "datalens.writing",
         "datalens.cli.main, datalens.cli.privacy, datalens.cli.data",
+        "datalens.recipes",
     ],
 )
 def test_starts_without_torch(modules: str) -> None:
     """Importing PyTorch takes seconds; arithmetic about a budget, and ``--help``, need none of it."""
-    heavy = "('torch', 'sklearn', 'torchvision', 'matplotlib', 'pyarrow')"
+    heavy = "('torch', 'sklearn', 'torchvision', 'matplotlib', 'pyarrow', 'pandas')"
     answer = run("-c", f"import sys, {modules}; print([name for name in {heavy} if name in sys.modules])")
+    assert (answer.stdout.strip(), answer.returncode) == ("[]", 0), answer.stderr
+
+
+def test_the_package_itself_brings_nothing_that_is_heavy() -> None:
+    """Names of the public surface are imported when they are used; see ``datalens.__getattr__``."""
+    heavy = "('torch', 'scipy', 'pandas', 'numpy', 'pydantic')"
+    answer = run("-c", f"import sys, datalens; print([name for name in {heavy} if name in sys.modules])")
     assert (answer.stdout.strip(), answer.returncode) == ("[]", 0), answer.stderr
 
 

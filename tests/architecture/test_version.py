@@ -1,4 +1,4 @@
-"""The version stands in one place, and everything else reads it there."""
+"""The version comes from git's tags through the build; one fallback stands where there are none."""
 
 from __future__ import annotations
 
@@ -7,24 +7,34 @@ import tomllib
 from pathlib import Path
 
 from datalens import __version__
+from datalens.version import UNBUILT
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-HOME = REPOSITORY / "src" / "datalens" / "version.py"
+PACKAGE = REPOSITORY / "src" / "datalens"
+BUILT = "_version.py"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+NUMBER = re.compile(r"(\d+\.\d+\.\d+|\d+\.\d+)(a\d+|b\d+|rc\d+)?(\.post\d+)?(\.dev\d+)?(\+[\w.]+)?")
 
 
-def test_only_one_file_assigns_it() -> None:
-    assigned = re.compile(r"^\s*(__version__|version)\s*=\s*[\"']\d", re.MULTILINE)
-    files = [*(REPOSITORY / "src").rglob("*.py"), REPOSITORY / "pyproject.toml"]
-    assert [path for path in files if assigned.search(path.read_text())] == [HOME]
+def test_only_one_file_names_a_number() -> None:
+    assigned = re.compile(r"^\s*(__version__|version|UNBUILT)\s*=\s*[\"']\d", re.MULTILINE)
+    files = [path for path in PACKAGE.rglob("*.py") if path.name != BUILT]
+    assert [path.name for path in files if assigned.search(path.read_text())] == ["version.py"]
 
 
-def test_the_package_reads_it_there() -> None:
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    assert project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "datalens.version.__version__"}
-    assert HOME.read_text().count(f'"{__version__}"') == 1
+def test_the_build_has_the_same_fallback() -> None:
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"] == {"source": "vcs", "fallback-version": UNBUILT}
+    assert PROJECT["tool"]["hatch"]["build"]["hooks"]["vcs"]["version-file"] == f"src/datalens/{BUILT}"
+    assert f"src/datalens/{BUILT}" in (REPOSITORY / ".gitignore").read_text().splitlines()
 
 
-def test_the_change_log_begins_with_it() -> None:
+def test_the_version_is_one() -> None:
+    assert NUMBER.fullmatch(__version__)
+    if not (PACKAGE / BUILT).is_file():
+        assert __version__ == UNBUILT
+
+
+def test_the_change_log_begins_with_the_version_that_comes() -> None:
     headings = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == __version__
+    assert headings[0] == UNBUILT.partition(".dev")[0]

@@ -112,7 +112,9 @@ def test_no_number_of_the_page_can_be_changed(release: Path) -> None:
     assert unnoticed(release / "README.md", changes) == []
 
 
-@pytest.mark.parametrize("name", ["ledger.jsonl", "directions.bin", "generator.safetensors", "README.md"])
+@pytest.mark.parametrize(
+    "name", ["ledger.jsonl", "directions.bin", "generator.safetensors", "README.md", "load_generator.py"]
+)
 def test_no_region_of_bytes_can_be_changed(release: Path, name: str) -> None:
     """A bit in every hundredth of the file, at its ends, and a byte more or less."""
     content = (release / name).read_bytes()

@@ -257,7 +257,9 @@ def test_a_plan_with_a_score_agrees_and_a_forged_one_does_not(
     assert any(words in text for text in verify_run(root).differences), verify_run(root).differences
 
 
-@pytest.mark.parametrize("name", ["certificate.json", "README.md", "generator.safetensors", "directions.bin"])
+@pytest.mark.parametrize(
+    "name", ["certificate.json", "README.md", "generator.safetensors", "directions.bin", "load_generator.py"]
+)
 def test_a_missing_file_is_named(run: Path, name: str) -> None:
     (run / "release" / name).unlink()
     assert any(name in text for text in verify_run(run).differences)
@@ -311,6 +313,7 @@ def test_verification_computes_with_nothing_of_what_it_checks() -> None:
     assert len(own) >= 9
     besides = {
         "datalens.privacy.data_card.data_card",  # the page is compared as a text of the certificate
+        "datalens.privacy.card_front.licence_of",  # and of the licence that its owner may have named in it
         "datalens.training.heads.known_head",  # what this machine saw before
         "datalens.audit.student_replay.replay_student",  # the student itself, trained again
     }

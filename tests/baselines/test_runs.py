@@ -129,7 +129,14 @@ def test_a_release_that_was_lost_before_its_checkpoint_is_never_made_again(
 def test_nothing_that_depends_on_the_records_lies_beside_the_release(tmp_path: Path, method: str) -> None:
     trained(method, tmp_path / "run")
     names = {path.name for path in release_of(tmp_path / "run").iterdir()}
-    assert names == {"config.json", "ledger.jsonl", "certificate.json", "README.md", "generator.safetensors"}
+    assert names == {
+        "config.json",
+        "ledger.jsonl",
+        "certificate.json",
+        "README.md",
+        "generator.safetensors",
+        "load_generator.py",
+    }
     assert (tmp_path / "run" / "private").stat().st_mode & 0o077 == 0
 
 

@@ -117,6 +117,7 @@ def test_nothing_private_lies_under_release(few, tmp_path: Path) -> None:
         "generator.safetensors",
         "certificate.json",
         "README.md",
+        "load_generator.py",
     }
     secret = folder.secrets.read_text()
     released = b"".join(path.read_bytes() for path in folder.release.rglob("*") if path.is_file())

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_runs import train
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
@@ -54,6 +55,14 @@ def test_own_folder_makes_a_run_that_can_be_shared() -> None:
     printed = run("own_folder.py")
     assert "drew 8 images of class disc" in printed
     assert "never to share" in printed
+
+
+def test_a_release_is_loaded_without_this_package(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    printed = run("load_release.py", str(tmp_path / "run" / "release"))
+    assert "images of shape (1, 8, 8), of the classes a, b" in printed
+    assert "drew 8 images of class a" in printed
+    assert "with datalens: False" in printed
 
 
 def test_plan_agrees_with_the_paper_and_with_exact_accounting() -> None:

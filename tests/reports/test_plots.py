@@ -135,5 +135,5 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'datalens-dp\[reports\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'datalens-dp\[report\]'"):
         draw(tmp_path / "figure")

@@ -59,6 +59,7 @@ PLACES = (
     "release/directions.bin",
     "release/certificate.json",
     "release/README.md",
+    "release/load_generator.py",
     "private/secrets.json",
     "private/partition.safetensors",
     "private/checkpoints/step-00000005/state.safetensors",

@@ -27,6 +27,7 @@ from datalens.audit.second_start import check_start, start_again
 from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
 from datalens.privacy import promises
+from datalens.privacy.card_front import licence_of
 from datalens.privacy.data_card import data_card
 from datalens.training.heads import known_head
 
@@ -197,8 +198,9 @@ def _check_certificate(
     entries: Sequence[Entry], config: dict[str, Any], release: Path, found: Verification
 ) -> None:
     network = CLASSIFIER if entries[0].body.get("method") in promises.CLASSIFIERS else GENERATOR
-    names = [name for name in (CONFIG, DIRECTIONS, network, SCORES, START) if (release / name).is_file()]
-    files = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names}
+    names = (CONFIG, DIRECTIONS, network, SCORES, START, promises.LOADER_FILE)
+    there = [name for name in names if (release / name).is_file()]
+    files = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in there}
     if network not in files:
         found.differences.append(f"{network} is missing")
     said = _json(release / CERTIFICATE)
@@ -211,7 +213,7 @@ def _check_certificate(
         card = (release / CARD).read_text()
     except (OSError, UnicodeDecodeError):
         raise Difference(f"{CARD} cannot be read") from None
-    if card != data_card(said):
+    if card != data_card(said, licence_of(card)):
         raise Difference(f"{CARD} does not say what {CERTIFICATE} says")
 
 

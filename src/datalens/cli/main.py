@@ -22,6 +22,7 @@ VERBS = {
     "dpsgd": ("datalens.cli.dpsgd:dpsgd", "Train a classifier by DP-SGD with TopAgg."),
     "tune": ("datalens.cli.tune:tune", "Choose settings on people's data, at a known price."),
     "sample": ("datalens.cli.sample:sample", "Draw synthetic images from a run."),
+    "export": ("datalens.cli.export:export", "Draw a data set that can be uploaded as it is."),
     "evaluate": ("datalens.cli.evaluate:evaluate", "Score a run or samples on real images."),
     "audit": ("datalens.cli.audit:audit", "Attack a run's own guarantee."),
     "verify": ("datalens.cli.verify:verify", "Recompute a run's certificate from its ledger, and compare."),

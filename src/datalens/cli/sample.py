@@ -91,7 +91,7 @@ def sample(
     contents = Contents(num_samples, model.facts.image_shape, tuple(model.classes))
     check_format(form, contents)
     check_target(target, form, overwrite=overwrite, num_bytes=room_needed(form, contents))
-    _refuse_inside(target, Path(run))
+    refuse_inside(target, Path(run))
     asked = None if labels is None else cycled(class_numbers(labels, model.classes), num_samples)
     warn_unfinished(model, run, output)
     if form is SampleFormat.FOLDER and folder_names(model.classes) != contents.classes:
@@ -175,8 +175,12 @@ def warn_unfinished(model: object, run: str, output: Output) -> None:
         )
 
 
-def _refuse_inside(target: Path, run: Path) -> None:
-    """Samples are no part of a run's private side, and overwrite none of its files."""
+def refuse_inside(target: Path, run: Path) -> None:
+    """Samples are no part of a run's private side, and overwrite none of its files.
+
+    Raises:
+        RunError: the target lies there.
+    """
     inside = target.resolve()
     if (run / "private").resolve() in inside.parents:
         raise RunError(

@@ -90,6 +90,15 @@ def check_target(target: Path, form: SampleFormat, *, overwrite: bool, num_bytes
             raise RunError(f"--out {target}: is not {kind}, so it is not overwritten; choose another")
         if target.is_dir() and not holds_only_samples(target):
             raise RunError(f"--out {target}: holds other things than samples; choose another folder")
+    check_room(target, num_bytes)
+
+
+def check_room(target: Path, num_bytes: int) -> None:
+    """Refuse more images than the disk has room for.
+
+    Raises:
+        RunError: says how much there is.
+    """
     free = shutil.disk_usage(target.absolute().parent).free
     if num_bytes > free:
         raise RunError(

@@ -127,7 +127,7 @@ def _from_torchvision(published: PublishedSet, staging: Path) -> None:
     if published.torchvision_class is None:
         raise WayFailed("does not have it")
     if importlib.util.find_spec("torchvision") is None:
-        raise WayFailed("not installed")
+        raise WayFailed("not installed (pip install 'datalens-dp[torchvision]')")
     command = [sys.executable, "-c", _TORCHVISION_CODE, published.torchvision_class, str(staging)]
     run_client(command, staging, error_line=-1)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 try:
     import opacus as _opacus
 except ImportError:
-    from datalens.errors import ConfigError
+    from datalens.errors import MissingExtraError
 
-    raise ConfigError(
+    raise MissingExtraError(
         "datalens.dpsgd needs Opacus, which is not installed; run: pip install 'datalens-dp[dpsgd]'"
     ) from None
 

@@ -8,7 +8,6 @@ what it draws varies as a classifier needs. The layer is a fixed public prior: n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, TypeVar
 
 import torch
@@ -17,6 +16,7 @@ from torch.nn import functional
 
 from datalens.models.gaussian import GaussianImages
 from datalens.models.generators import ConditionalGenerator
+from datalens.models.outside import Outside
 
 WARP_DIM = 6
 FINISH_DIM = WARP_DIM + 1
@@ -24,13 +24,6 @@ ROTATION, STRETCH, SHEAR, SHIFT = 0.26, 0.12, 0.2, 0.1
 """Largest rotation (radians, 15 degrees), stretch, shear and shift (of half the image) at strength 1."""
 
 _LEAST = 1e-3
-
-
-class Outside(StrEnum):
-    """What lies beyond the edge of an image: the edge again, or black."""
-
-    EDGE = "edge"
-    BLACK = "black"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian, private_tuning
@@ -271,6 +270,8 @@ def _integer_order(order: int, sampling_probability: float, noise_multiplier: fl
     """log of sum over k of C(order, k) (1-q)^(order-k) q^k exp(k(k-1)/(2 sigma^2)), over order - 1."""
     if sampling_probability == 1:
         return order / (2 * noise_multiplier**2)
+    import scipy
+
     k = np.arange(order + 1, dtype=np.float64)
     log_factorial = scipy.special.gammaln(k + 1)
     terms = log_factorial[-1] - log_factorial - log_factorial[::-1]

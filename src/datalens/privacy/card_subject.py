@@ -29,7 +29,14 @@ def subject(certificate: Mapping[str, Any]) -> str:
     does = f"It draws {images}, of {len(classes)} classes"
     if is_classifier(certificate):
         does = f"It tells {len(classes)} classes of {images} apart"
-    return f"{does}: {listed(classes)}. The records themselves are not in this folder."
+    return f"{does}: {listed(classes)}. {_trained_on(public)} The records themselves are not in this folder."
+
+
+def _trained_on(public: Mapping[str, Any]) -> str:
+    """Whose images it learned from: a published data set's, or people's own."""
+    if public["data"] == "private":
+        return "It was trained on images that are not public."
+    return f"It was trained on {listed([str(public['data'])])}, images that are public anyway."
 
 
 def usage(certificate: Mapping[str, Any], folder: str) -> list[str]:
@@ -49,4 +56,16 @@ def usage(certificate: Mapping[str, Any], folder: str) -> list[str]:
         f"```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n{verify}\n```",
         f"{where} Drawing samples costs nothing more, however many. In Python:",
         f'```python\nfrom datalens import {loader}\n\nimages, labels = {load}("RUN").sample(1000)\n```',
+        *_without_this_package(certificate),
+    ]
+
+
+def _without_this_package(certificate: Mapping[str, Any]) -> list[str]:
+    """The program that lies beside the generator, where it does."""
+    if promises.LOADER_FILE not in certificate["files"]:
+        return []
+    return [
+        f"PyTorch and safetensors are enough without this package, by the program `{promises.LOADER_FILE}` in this "
+        "folder, which is the same for every run of a version:",
+        f"```\npip install torch safetensors\npython {promises.LOADER_FILE} 1000 pictures\n```",
     ]

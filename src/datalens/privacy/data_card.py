@@ -1,4 +1,4 @@
-"""A certificate as a page that a person can read: ``release/README.md``, a pure function of the certificate."""
+"""A certificate as a page that a person can read: ``release/README.md``, a function of certificate and licence."""
 
 from __future__ import annotations
 
@@ -7,18 +7,48 @@ from typing import Any
 
 from datalens.privacy import promises
 from datalens.privacy.baseline_card import is_baseline, method_lines, release_lines
-from datalens.privacy.card_subject import subject, title, usage
+from datalens.privacy.card_citation import citation
+from datalens.privacy.card_front import Licence, front_of_run
+from datalens.privacy.card_subject import is_classifier, subject, title, usage
 from datalens.privacy.card_words import belief, bullets, epsilon_words, factor, listed, noisily, released_of
 
+LICENCE = (
+    "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
+)
 
-def data_card(certificate: Mapping[str, Any]) -> str:
-    """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it."""
+
+def data_card(certificate: Mapping[str, Any], licence: Licence = Licence.UNKNOWN) -> str:
+    """Markdown in plain words: what is shared, what is promised to one person, what is not, how to load it.
+
+    Args:
+        certificate: the content of ``certificate.json``.
+        licence: that the owner has named in the first lines.
+    """
+    parts = [
+        front_of_run(certificate, licence),
+        title(certificate),
+        headline(certificate),
+        subject(certificate),
+        *promise_and_making(certificate),
+        *_later(certificate),
+        *([] if is_classifier(certificate) else ["## Limits", limits()]),
+        "## How to use it",
+        *usage(certificate, release_folder(certificate)),
+        LICENCE,
+        "## How to cite it",
+        *citation(certificate),
+        *_identity(certificate),
+        "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
+        "`datalens verify` recomputes the one from the other.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def promise_and_making(certificate: Mapping[str, Any]) -> list[str]:
+    """What is promised, how it was made, what was taken to be public, and what is not covered."""
     public = certificate["assumed_public"]
     labels = public["generated_labels"]
-    parts = [
-        title(certificate),
-        _headline(certificate),
-        subject(certificate),
+    return [
         "## What is promised",
         _promise(certificate),
         "## How it was made",
@@ -37,14 +67,19 @@ def data_card(certificate: Mapping[str, Any]) -> str:
         ),
         "## What is not covered",
         bullets(certificate["not_covered"]),
-        *_later(certificate),
-        "## How to use it",
-        *usage(certificate, release_folder(certificate)),
-        *_identity(certificate),
-        "Every number above is in `certificate.json`; `ledger.jsonl` lists every release with its cost, and "
-        "`datalens verify` recomputes the one from the other.",
     ]
-    return "\n\n".join(parts) + "\n"
+
+
+def limits() -> str:
+    """What drawn images are no good for, whatever the run."""
+    return bullets(
+        [
+            "no image shows a record, and what one shows may be wrong: decide nothing about a person by it",
+            "every class is drawn equally often, however rare it is among the records, and what few records have may "
+            "be missing altogether",
+            "what is trained on these images is to be tested on real ones before it is relied on",
+        ]
+    )
 
 
 def release_folder(certificate: Mapping[str, Any]) -> str:
@@ -61,7 +96,8 @@ def _shards(public: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _headline(certificate: Mapping[str, Any]) -> str:
+def headline(certificate: Mapping[str, Any]) -> str:
+    """The guarantee in a line, or that there is none to rely on."""
     if certificate["fit_for_publication"]:
         guarantee = certificate["guarantee"]
         return (

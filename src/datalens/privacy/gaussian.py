@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from datalens.errors import ConfigError
 
@@ -58,6 +57,8 @@ def log_delta_of(epsilon: float, mu: float) -> float:
         return 0.0
     if epsilon == math.inf:
         return -math.inf
+    import scipy
+
     x = epsilon / mu - mu / 2
     y = epsilon / mu + mu / 2
     if mu < _SMALL_MU and x > -5:
@@ -195,6 +196,8 @@ def rdp_classic_epsilon(mu: float, delta: float) -> float:
 
 def _mills_slope(t: np.ndarray) -> np.ndarray:
     """1 - t m(t) with the Mills ratio m, for t above -6; the asymptotic series where that would cancel."""
+    import scipy
+
     plain = 1 - t * _SQRT_HALF_PI * scipy.special.erfcx(t / math.sqrt(2))
     inverse = 1 / np.maximum(t, 30.0) ** 2
     series = inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse))))

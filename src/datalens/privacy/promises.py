@@ -13,6 +13,10 @@ UNFIT_RELEASE_FOLDER = f"{RELEASE_FOLDER}-{UNFIT_MARK}"
 PUBLIC_INIT_FILE = "public-init.safetensors"
 """The weights that a run begins with, where it begins with public ones."""
 
+CERTIFICATE_FILE = "certificate.json"
+LOADER_FILE = "load_generator.py"
+"""Draws from a released generator with PyTorch and safetensors alone; the same for every run."""
+
 ADD_OR_REMOVE = "add-or-remove-one"
 ADD_OR_REMOVE_GROUP = "add-or-remove-one-group"
 BLANKED = "one-record-blanked"

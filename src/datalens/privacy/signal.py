@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import scipy
-
 from datalens.errors import ConfigError
 
 BEST_THRESHOLD = 0.612
@@ -101,6 +99,8 @@ def signal_of(
         raise ConfigError(f"share_voting={share_voting!r} must be above 0 and at most 1: correct it")
     if noise_stddev == 0:
         return Signal(float(share_voting >= vote_threshold), 0.0, 0.0)
+    import scipy
+
     scale = num_teachers / noise_stddev
     return Signal(
         right=float(scipy.special.ndtr((share_voting - vote_threshold) * scale)),

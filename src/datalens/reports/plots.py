@@ -220,7 +220,7 @@ def _load_matplotlib() -> Any:
         import matplotlib.figure
     except ImportError:
         raise MissingExtraError(
-            "figures need matplotlib, which is not installed; run: pip install 'datalens-dp[reports]'"
+            "figures need matplotlib, which is not installed; run: pip install 'datalens-dp[report]'"
         ) from None
     return matplotlib
 

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from datalens.models.finish import FINISH_DIM
+from datalens.student.latent_law import LatentLaw
 
 CODE_SCALE = 4.0
-
-
-class LatentLaw(StrEnum):
-    """How latents are drawn.
-
-    The paper's text says normal, its code says uniform on [-1, 1]. Codes are a few kinds a class: a latent is
-    one of ``latent_dim`` unit vectors (times 4), each equally likely, as in InfoGAN's categorical latents.
-    """
-
-    NORMAL = "normal"
-    UNIFORM = "uniform"
-    CODES = "codes"
 
 
 @dataclass(frozen=True)

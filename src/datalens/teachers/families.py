@@ -1,25 +1,17 @@
-"""The kinds of teachers by name."""
+"""The kinds of teachers, each made of the settings that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from torch import Tensor
 
 from datalens.teachers.family import TeacherFamily
 from datalens.teachers.kernel import KernelTeachers
+from datalens.teachers.kinds import TeacherKind
 from datalens.teachers.matching import MatchingTeachers
 from datalens.teachers.paper import PaperTeachers
-
-
-class TeacherKind(StrEnum):
-    """Which discriminators the teachers are."""
-
-    PAPER = "paper"
-    KERNEL = "kernel"
-    MATCHING = "matching"
 
 
 @dataclass(frozen=True)

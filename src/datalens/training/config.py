@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
 
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
-from datalens.models.finish import Finish, Outside
+from datalens.models.outside import Outside
 from datalens.privacy.sensitivity import images_voted
-from datalens.student.latent import LatentLaw, LatentSpace
-from datalens.student.update import StudentPlan
-from datalens.teachers.families import TeacherKind
+from datalens.student.latent_law import LatentLaw
+from datalens.teachers.kinds import TeacherKind
 from datalens.teachers.store_kind import StoreKind
 from datalens.training.public_init import PublicInit
 from datalens.training.sections import (
@@ -34,6 +33,9 @@ from datalens.training.sections import (
     known_name,
     validated,
 )
+
+if TYPE_CHECKING:
+    from datalens.student.update import StudentPlan
 
 
 class Voting(Section):
@@ -177,6 +179,10 @@ class StudentSettings(Section):
             batch_size: images proposed in a step.
             num_steps: over which the learning rate decays.
         """
+        from datalens.models.finish import Finish
+        from datalens.student.latent import LatentSpace
+        from datalens.student.update import StudentPlan
+
         return StudentPlan(
             image_shape=image_shape,
             latent=LatentSpace(self.latent_dim, num_classes, self.latent_law),

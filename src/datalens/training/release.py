@@ -1,10 +1,11 @@
-"""What a run shares: network, certificate, page for people; loading any of it runs no code."""
+"""What a run shares: network, certificate, page for people; loading a run runs no code that came with it."""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from torch import nn
 
 from datalens.errors import CheckpointError
 from datalens.models.finish import FinishedGenerator
+from datalens.privacy.card_front import Licence, licence_of
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
 from datalens.privacy.ledger import Ledger
@@ -45,6 +47,8 @@ ENVIRONMENT = "environment"
 def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     """Write ``certificate.json`` and ``README.md`` from what lies in ``release/``, and return the certificate.
 
+    Beside a generator a program is laid that draws from it without this package.
+
     Args:
         folder: of the run; its network and settings are in place.
         ledger: of the run.
@@ -53,16 +57,28 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
         DataLensError: files are missing, or the ledger certifies nothing.
     """
     config = read_json(folder.config)
-    files = {
-        path.name: file_digest(path)
-        for path in (folder.config, folder.directions, folder.network, folder.scores, folder.public_init)
-        if path.is_file()
-    }
+    if folder.generator.is_file():
+        loader = resources.files("datalens.models").joinpath(folder.loader.name)
+        write_atomically(folder.loader, loader.read_bytes())
+    certified = (
+        folder.config,
+        folder.directions,
+        folder.network,
+        folder.scores,
+        folder.public_init,
+        folder.loader,
+    )
+    files = {path.name: file_digest(path) for path in certified if path.is_file()}
     certificate = build_certificate(ledger, config, files, read_environment(folder.network))
     write_json(folder.certificate, certificate)
-    write_atomically(folder.data_card, data_card(certificate).encode())
+    write_atomically(folder.data_card, data_card(certificate, read_licence(folder.data_card)).encode())
     note_head(str(ledger.header.get("run_id", "")), ledger.head)
     return certificate
+
+
+def read_licence(page: Path) -> Licence:
+    """The licence that the owner has named in a page; unknown where there is none."""
+    return licence_of(page.read_bytes().decode(errors="replace")) if page.is_file() else Licence.UNKNOWN
 
 
 def environment(device: str | torch.device) -> dict[str, Any]:

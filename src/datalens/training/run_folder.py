@@ -153,6 +153,11 @@ class RunFolder:
         return self.release / "generator.safetensors"
 
     @property
+    def loader(self) -> Path:
+        """A program that draws from it without this package."""
+        return self.release / promises.LOADER_FILE
+
+    @property
     def classifier(self) -> Path:
         """A trained classifier."""
         return self.release / "classifier.safetensors"

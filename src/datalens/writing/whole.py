@@ -98,10 +98,26 @@ def write_samples(
     [0, 1, 0]
     """
     check_format(form, contents)
+    write_whole(target, WRITERS[form], contents, chunks, overwrite=overwrite)
+
+
+def write_whole(
+    target: Path,
+    writer: Writer,
+    contents: Contents,
+    chunks: Iterable[tuple[np.ndarray, np.ndarray]],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """:func:`write_samples` for any writer, with the same guarantee.
+
+    Raises:
+        ConfigError, RunError, OSError: as there.
+    """
     _refuse_what_is_there(target, overwrite)
     temporary = _temporary(target)
     try:
-        with WRITERS[form](temporary, contents) as add:
+        with writer(temporary, contents) as add:
             count = 0
             for images, labels in chunks:
                 count += len(labels)
