@@ -11,6 +11,7 @@ import click
 
 from datalens.cli import judged, scoring
 from datalens.cli.classified import open_classifier, report_accuracy
+from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Once, short_help="Score a run or samples against real images.")
-@click.argument("run", type=Text(), metavar="RUN|SAMPLES")
-@click.option("--data", "source", type=Text(), required=True, metavar="SOURCE", help="Real images.")
+@click.argument("run", type=Text(paths=True), metavar="RUN|SAMPLES")
+@click.option(
+    "--data", "source", type=Text(*SOURCES, paths=True), required=True, metavar="SOURCE", help="Real images."
+)
 @click.option(
     "--metrics",
     type=Several(*scoring.METRICS),
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--inception",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FILE|auto",
     help="Inception v3 weights for is, fid, kid, in place of a classifier trained on SOURCE; auto: where "
     "torch's downloads lie.",
@@ -75,7 +78,10 @@ if TYPE_CHECKING:
 )
 @click.option("--test-count-is-public", is_flag=True, help="The number of test images may be known.")
 @click.option(
-    "--budget-file", type=Text(), metavar="FILE", help="Where RUN/private is gone: its data set's budget."
+    "--budget-file",
+    type=Text(paths=True),
+    metavar="FILE",
+    help="Where RUN/private is gone: its data set's budget.",
 )
 @data_options
 @public_option

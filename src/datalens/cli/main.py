@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from datalens.cli.problems import MISTAKE, explain
 from datalens.distributed.place import Place
@@ -31,6 +32,7 @@ VERBS = {
     "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables and figures."),
     "benchmark": ("datalens.cli.benchmark:benchmark", "Compare methods on published data."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
+    "completion": ("datalens.cli.completion:completion", "What lets a shell complete commands and names."),
 }
 
 
@@ -53,13 +55,22 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        is_unknown = bool(args) and args[0] not in VERBS and not args[0].startswith("-")
+        if is_unknown and not ctx.resilient_parsing:
             import difflib
 
             near = difflib.get_close_matches(args[0], VERBS, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise click.UsageError(f"no command {args[0]!r}; {hint}known: {', '.join(VERBS)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [
+            CompletionItem(verb, help=text)
+            for verb, (_, text) in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -26,7 +26,7 @@ class Parameters(Generic[Settings]):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters, and where ``deep`` every single setting as ``config__section__name``."""
-        return {_CONFIG: self.config, **(_flat(self.config, _CONFIG) if deep else {})}
+        return {_CONFIG: self.config, **(flat(self.config, _CONFIG) if deep else {})}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by the names of :meth:`get_params`, checked again; what was trained stays as it is.
@@ -39,7 +39,7 @@ class Parameters(Generic[Settings]):
             raise ConfigError(
                 f"config is of type {type(config).__name__}: give a {type(self.config).__name__}"
             )
-        known, changes = _flat(config, _CONFIG), {}
+        known, changes = flat(config, _CONFIG), {}
         for name, value in params.items():
             if name != _CONFIG and name not in known:
                 sections = ", ".join(f"{_CONFIG}{_BELOW}{section}" for section in type(config).model_fields)
@@ -71,12 +71,12 @@ def changed(settings: AnySection, changes: Mapping[str, Any]) -> AnySection:
     return validated(type(settings), values)
 
 
-def _flat(section: Section, path: str) -> dict[str, Any]:
-    """Every section and setting below one, by its path."""
+def flat(section: Section, path: str = "") -> dict[str, Any]:
+    """Every section and setting below one, by its path, such as ``privacy__epsilon``."""
     found: dict[str, Any] = {}
     for name in type(section).model_fields:
-        value, below = getattr(section, name), f"{path}{_BELOW}{name}"
+        value, below = getattr(section, name), f"{path}{_BELOW}{name}" if path else name
         found[below] = value
         if isinstance(value, Section):
-            found |= _flat(value, below)
+            found |= flat(value, below)
     return found
