@@ -82,8 +82,7 @@ def test_nothing_of_it_is_shared_and_no_draw_is_changed(watched: Path, tmp_path:
     trained(alone, board=False)
     (mine,), (theirs,) = (list(run.glob("release*")) for run in (watched, alone))
     assert {path.name for path in mine.iterdir()} == {path.name for path in theirs.iterdir()}
-    for name in ("generator.safetensors", "directions.bin"):
-        assert (mine / name).read_bytes() == (theirs / name).read_bytes()
+    assert (mine / "generator.safetensors").read_bytes() == (theirs / "generator.safetensors").read_bytes()
     (folder,) = (path for path in watched.rglob("*tensorboard*") if path.is_dir())
     assert folder.parent == watched / "private" and os.stat(folder).st_mode & 0o077 == 0
 

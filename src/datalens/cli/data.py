@@ -100,8 +100,6 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
     skips = options["skip_damaged"]
     first = f"the first {bad[0].file} ({bad[0].status})" if bad else ""
     splits = [] if bad and not skips else _read_splits(source, options)
-    if bad and skips:
-        output.warn(f"{source}: {len(bad)} of {len(files)} files are left out as damaged, {first}")
     output.finish(
         {
             "source": source,

@@ -140,8 +140,8 @@ def dpsgd(source: str, **options: Any) -> int:
         output.warn(note)
     words = data_words(options)
     if config is not None:
-        say_details(config, output)
         _announce(config, data, output)
+        say_details(config, output)
     with watched(source, run, options, output, "dpsgd") as watch:
         model = _train(config, data, run, options, watch)
     report_training(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LINE_EVERY = 10.0
 """Seconds between two lines about the progress."""
 _STEPS_SEEN = 50
+_LAST_BIT = 1e-6
+"""Share of epsilon that a plan leaves over by rounding alone."""
 _POOR_TERMINALS = ("dumb", "unknown")
 
 
@@ -126,5 +128,6 @@ def epsilon_text(progress: Progress) -> str:
     """Epsilon spent and remaining, as text."""
     if not math.isfinite(progress.epsilon):
         return "no guarantee"
-    left = max(0.0, progress.epsilon - progress.epsilon_spent)
+    left = progress.epsilon - progress.epsilon_spent
+    left = left if left > _LAST_BIT * progress.epsilon else 0.0
     return f"epsilon {progress.epsilon_spent:.4g} spent, {left:.4g} left"

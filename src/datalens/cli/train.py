@@ -234,8 +234,8 @@ def _work(
     for note in data.notes:
         output.warn(note)
     if config is not None:
-        say_details(config, output)
         announce_plan(config, data, output)
+        say_details(config, output)
         if (note := note_of_repeats(data, config.privacy.group_size)) is not None:
             output.warn(note)
     public = None if config is None else read_public_init(source, config, data, options, output)

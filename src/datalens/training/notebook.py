@@ -95,5 +95,5 @@ def _promised(guarantee: dict[str, Any]) -> list[tuple[str, str]]:
             f"epsilon, {unit} {'blanked' if blanked else 'added or removed'}",
             epsilon_words(guarantee["epsilon"]),
         ),
-        (f"epsilon, {unit} replaced", "no bound is known" if other is None else epsilon_words(other)),
+        (f"epsilon, {unit} replaced", "none can be named" if other is None else epsilon_words(other)),
     ]
