@@ -14,7 +14,7 @@ from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
 from datalens.cli.stopping import how_to_resume
-from datalens.cli.watching import watched
+from datalens.cli.watching import require_board, watched
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
     config = baseline_config(method, options, source) if is_new else None
     if is_new:
         check_new_run(run)
+    require_board(options)
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)

@@ -25,7 +25,7 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.stopping import how_to_resume
-from datalens.cli.watching import Watch, watched
+from datalens.cli.watching import Watch, require_board, watched
 from datalens.errors import ConfigError
 from datalens.methods.sgd_kinds import Method, SelectBy
 from datalens.models.small_kind import SmallKind
@@ -135,6 +135,7 @@ def dpsgd(source: str, **options: Any) -> int:
         check_new_run(run)
     else:
         _refuse_settings(run, options)
+    require_board(options)
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)

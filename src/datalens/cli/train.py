@@ -35,7 +35,7 @@ from datalens.cli.resuming import (
     require_resumable,
 )
 from datalens.cli.stopping import StopRequest, how_to_resume
-from datalens.cli.watching import watched
+from datalens.cli.watching import require_board, watched
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
@@ -227,6 +227,7 @@ def _work(
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
+    require_board(options)
     require_device(device_of_run(run, options) if config is None else config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))

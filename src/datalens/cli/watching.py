@@ -46,6 +46,18 @@ class Watch:
         return {"tell": self.tell, "tell_note": self.output.warn, "stop": self.stop}
 
 
+def require_board(options: dict[str, Any]) -> None:
+    """What ``--tensorboard`` needs is there, before any data are read.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    if options["tensorboard"]:
+        from datalens.training.tensorboard import writer_kind
+
+        writer_kind()
+
+
 @contextmanager
 def watched(
     source: str, run: Path, options: dict[str, Any], output: Output, command: str = "train"
