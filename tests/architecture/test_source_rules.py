@@ -40,7 +40,7 @@ SAFE_LOAD = "torch.load of plain weights"
 
 OVERRIDES = frozenset(
     {"forward", "convert", "get_metavar", "parse_args", "list_commands", "get_command", "resolve_command"}
-    | {"format_commands"}
+    | {"format_commands", "shell_complete"}
 )
 """Methods of PyTorch's and Click's classes that ours replace."""
 
