@@ -58,6 +58,10 @@ class RunError(DataLensError):
     """A run folder that is in use, incomplete, or not what the command needs."""
 
 
+class NotFittedError(RunError, ValueError):
+    """An estimator that is asked for what only a training gives; the remedy is ``fit``, or to load a run."""
+
+
 class NotBegunError(RunError):
     """A run that was asked to stop before it had begun: nothing was written or charged."""
 

@@ -18,6 +18,7 @@ LONG_FOR_A_REASON = {
     "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
 }
 OPEN_FOR_A_REASON = {
+    "training/parameters.py:set_params": "as scikit-learn sets parameters, each checked by name",
     "training/config.py:replace": "names of settings, each checked against the model",
     "baselines/registry.py:baseline": "settings of privacy, each checked against the model",
     "recipes/__init__.py:by_name": "the options of the named recipe, a Python function that refuses unknown ones",
@@ -39,7 +40,7 @@ SAFE_LOAD = "torch.load of plain weights"
 
 OVERRIDES = frozenset(
     {"forward", "convert", "get_metavar", "parse_args", "list_commands", "get_command", "resolve_command"}
-    | {"format_commands"}
+    | {"format_commands", "shell_complete"}
 )
 """Methods of PyTorch's and Click's classes that ours replace."""
 

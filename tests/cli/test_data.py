@@ -75,7 +75,7 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     assert "fetch" not in complaint
     skipped = call("data", "check", tmp_path / "pets", "--skip-damaged")
     assert skipped.status == 0
-    assert "1 of 5 files are left out as damaged, the first cat/bad.png" in skipped.err
+    assert skipped.err.count("bad.png") == 1 and len(skipped.err.splitlines()) == 1, "said once"
     assert "4 images of 1x8x8" in skipped.out
 
 

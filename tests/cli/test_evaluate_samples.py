@@ -320,3 +320,17 @@ def test_fid_needs_the_real_training_images(call, run, samples, tmp_path) -> Non
     np.savez(tmp_path / "test.npz", x_test=samples[0], y_test=samples[1])
     words = ("evaluate", run, "--data", tmp_path / "test.npz", "--metrics", "fid")
     assert "need the real training images" in call(*words).complaint
+
+
+def test_every_form_that_sample_writes_is_scored_alike(call, run, report, tmp_path) -> None:
+    """But idx, which names no classes."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra parquet)")
+    forms = {"a.npz": "npz", "b.parquet": "table", "c": "saved dataset", "d": "folder"}
+    found = []
+    for name, source in forms.items():
+        form = ("--format", "datasets") if source == "saved dataset" else ()
+        assert call("sample", run, "-n", 40, "--seed", 1, "--out", tmp_path / name, *form).status == 0
+        answer = report(tmp_path / name, *FAST)
+        assert answer["samples"]["source"] == source and answer["samples"]["jpeg_files"] == 0
+        found.append(answer["utility"])
+    assert all(utility == found[0] for utility in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,31 @@ def test_methods_that_look_at_single_records_refuse_groups(
     assert "DataLens, pate-gan, g-pate and gs-wgan protect as a whole" in complaint
     assert "--group-size" in complaint
     assert not (tmp_path / "r").exists()
+
+
+def test_dpsgd_refuses_groups_before_it_says_its_plan(call, scans: Path, tmp_path: Path) -> None:
+    words = ("--model", "linear", "--num-steps", "2", "--batch-size", "20", "--epsilon", "5")
+    answer = call(
+        "dpsgd", scans, "--out", tmp_path / "r", "--num-records", "120", "--classes", "3", *words, *GROUPS
+    )
+    assert "DataLens, pate-gan, g-pate and gs-wgan protect as a whole" in answer.complaint
+    assert answer.out == "" and not (tmp_path / "r").exists()
+
+
+def test_how_groups_lie_is_said_before_the_training(call, scans: Path, tmp_path: Path) -> None:
+    answer = call("train", scans, "--out", tmp_path / "r", *DECLARED, *GROUPS, "--verbose")
+    lines = answer.err.splitlines()
+    assert answer.status == 0 and answer.err.count("30 groups over 60 teachers") == 1
+    (said,) = (number for number, line in enumerate(lines) if "30 groups over 60 teachers" in line)
+    assert said < min(number for number, line in enumerate(lines) if line.startswith("step "))
+
+
+def test_the_page_of_a_run_with_groups_speaks_plainly(
+    call, scans: Path, trained: Path, tmp_path: Path
+) -> None:
+    """Also where the plan was changed on the way, so that no number can be given for an exchange."""
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    assert call("train", scans, "--resume", run, "--num-steps", "5", "--epsilon", "80", *GROUPS).status == 0
+    page = (run / "release" / "README.md").read_text()
+    assert "no epsilon can be named for that (the new group may sit with another teacher" in page
+    assert "infinite" not in page and "group_size" not in page

@@ -114,6 +114,8 @@ def test_a_run_on_public_images(call, words, tmp_path) -> None:
     ("more", "complaint"),
     [
         (["--public-init-is-public"], "belongs to --public-init"),
+        (["--public-init", "nothere/"], "--public-init nothere/: no such folder"),
+        (["--public-init", "nothere"], "--public-init 'nothere': no source of that name"),
         (["--public-init", "people"], "names the images that are to be protected"),
         (["--public-init", "copy", "--public-init-is-public"], "holds the very images"),
         (["--public-init", "nowhere", "--public-init-is-public"], "no source of that name"),

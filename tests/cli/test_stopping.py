@@ -59,3 +59,19 @@ def test_a_second_signal_before_anything_was_kept_says_so(
     answer = call(words[0], "shapes", "--image-size", 12, "--out", tmp_path / "run", *words[1:])
     assert answer.status == 130
     assert answer.err.strip().splitlines()[-1] == "error: interrupted; nothing was kept"
+
+
+def test_a_quickstart_that_is_interrupted_says_how_its_training_goes_on(
+    call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: TrainingProgress, progress: object) -> None:
+        raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingProgress, "tell", interrupt)
+        answer = call("quickstart", "shapes", "--out", run)
+    assert answer.status == 130
+    last = answer.err.strip().splitlines()[-1]
+    assert last == f"error: interrupted; resume with: datalens train shapes --resume {run}"
+    assert call(*shlex.split(last.partition("resume with: ")[2])[1:]).status == 0

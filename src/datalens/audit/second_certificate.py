@@ -68,7 +68,11 @@ def certificate_again(
         },
         "not_covered": list(promises.NOT_COVERED)
         + ([promises.FLOATING_POINT] if "continuous-gaussian" in kinds else [])
-        + [promises.SEVERAL_NAMES] * (header.get("adjacency") == promises.ADD_OR_REMOVE_GROUP),
+        + [
+            {promises.ADD_OR_REMOVE_GROUP: promises.SEVERAL_NAMES}.get(
+                str(header.get("adjacency")), promises.BEYOND_GROUP_SIZE
+            )
+        ],
         "later_authorisations": [
             {**said, "decided_after_looking": True} for looked, said in granted if looked
         ],

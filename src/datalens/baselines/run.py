@@ -11,7 +11,9 @@ from datalens.data.images import LabelledImages
 from datalens.methods.opening import decide
 from datalens.methods.run import MethodRun
 from datalens.privacy.dataset_budget import DatasetBudget
+from datalens.student.sampling import rows_of_classes
 from datalens.training.files import read_json
+from datalens.training.progress import Draw
 from datalens.training.run_folder import RunFolder
 
 
@@ -56,3 +58,6 @@ class BaselineRun(MethodRun[BaselineFacts, Learner]):
         """
         folder = RunFolder.open(root)
         return cls.reopened(BaselineFacts.from_json(read_json(folder.config), folder.config), root, data)
+
+    def _draw(self) -> Draw:
+        return lambda per_class: rows_of_classes(self.learner.generator(), self.facts.latent, per_class)

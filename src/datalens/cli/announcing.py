@@ -12,6 +12,7 @@ from datalens.errors import PrivacyWarning
 
 if TYPE_CHECKING:
     from datalens.data.images import LabelledImages
+    from datalens.methods.facts import MethodConfig
     from datalens.training.config import Config
 
 
@@ -21,6 +22,23 @@ def plan_announced() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         yield
+
+
+def say_details(config: Config | MethodConfig, output: Output) -> None:
+    """Where it runs and every setting, for those who asked for details."""
+    if not output.verbose:
+        return
+    from datalens.training.parameters import flat
+    from datalens.training.release import environment
+    from datalens.training.sections import Section
+
+    output.detail(
+        "runs on "
+        + ", ".join(f"{name} {value}" for name, value in environment(config.performance.device).items())
+    )
+    for name, value in flat(config).items():
+        if not isinstance(value, Section):
+            output.detail(f"{name.replace('__', '.')} = {value}")
 
 
 def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.baselines import DATALENS
+from datalens.cli.known import DATALENS, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Text, Whole
@@ -24,13 +24,17 @@ _MOST_TRIALS = 50_000_000
 
 
 @click.command(cls=Once, short_help="Attack a run's own guarantee.")
-@click.argument("run", type=Text())
+@click.argument("run", type=Text(paths=True))
 @click.option(
     "--self-test", is_flag=True, help="Also break the product on purpose: all of it must be caught."
 )
 @click.option("--twin", is_flag=True, help="Also train a second model with canaries, never to be released.")
 @click.option(
-    "--data", "source", type=Text(), metavar="SOURCE", help="With --twin: records beside the canaries."
+    "--data",
+    "source",
+    type=Text(*SOURCES, paths=True),
+    metavar="SOURCE",
+    help="With --twin: records beside the canaries.",
 )
 @click.option(
     "--trials",

@@ -6,19 +6,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from datalens.cli.announcing import say_details
 from datalens.cli.finished import report_training
 from datalens.cli.joining import read_data
+from datalens.cli.known import DATALENS
 from datalens.cli.options import data_words, is_given
 from datalens.cli.output import Output, check_new_run
-from datalens.cli.progress import TrainingProgress
 from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
-from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
+from datalens.cli.stopping import how_to_resume
+from datalens.cli.watching import require_board, watched
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
     from datalens.baselines.registry import BaselineConfig
-
-DATALENS = "datalens"
 
 
 def method_asked(run: Path, options: dict[str, Any]) -> str:
@@ -43,26 +43,25 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
     """Train, or go on, and report; the exit status."""
     from datalens.baselines.model import Baseline
 
-    output = Output(options["json_target"], quiet=options["quiet"])
+    output = Output.of(options)
     started = time.monotonic()
     is_new = options["resume"] is None
     _refuse_others(method, options, is_new=is_new)
     config = baseline_config(method, options, source) if is_new else None
     if is_new:
         check_new_run(run)
+    require_board(options)
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
-    with (
-        interruption_told(source, run, data_words(options)),
-        StopRequest() as stop,
-        TrainingProgress(quiet=output.quiet) as progress,
-    ):
+    if config is not None:
+        say_details(config, output)
+    with watched(source, run, options, output) as watch:
         if config is None:
-            model = Baseline.resume(run, data, tell=progress.tell, stop=stop)
+            model = Baseline.resume(run, data, **watch.hears)
         else:
             shared = {name: options[name] for name in ("budget_file", "data_name")}
-            model = Baseline(config).fit(data, out=run, tell=progress.tell, stop=stop, **shared)
+            model = Baseline(config).fit(data, out=run, **watch.hears, **shared)
     report_training(
         model,
         run,
@@ -72,7 +71,7 @@ def train_baseline(method: str, source: str, run: Path, options: dict[str, Any])
         resume_with=how_to_resume(source, run, data_words(options)),
         next_words=["datalens", "sample", str(run), "--num-samples", "10000", "--out", "samples.npz"],
     )
-    return stop.exit_status if model.was_stopped else 0
+    return watch.stop.exit_status if model.was_stopped else 0
 
 
 def baseline_config(method: str, options: dict[str, Any], source: str) -> BaselineConfig:

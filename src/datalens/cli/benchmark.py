@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from datalens.cli.known import SOURCES
 from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Number, Once, Text, Whole
@@ -24,7 +25,7 @@ MOST_SEEDS = 1000
 
 
 @click.command(cls=Once, short_help="Compare methods on published data.")
-@click.argument("source", type=Text())
+@click.argument("source", type=Text(*SOURCES))
 @click.option(
     "--methods",
     type=Text(),

@@ -19,7 +19,7 @@ def budget() -> None:
 
 
 @budget.command(cls=Once, short_help="Make a budget file.")
-@click.argument("file", type=Text())
+@click.argument("file", type=Text(paths=True))
 @click.option(
     "--data-name", type=Text(), required=True, help="Your word for the data set; it becomes public."
 )
@@ -60,7 +60,7 @@ def create(
 
 
 @budget.command(cls=Once, short_help="What a data set's budget allows and what was spent.")
-@click.argument("file", type=Text())
+@click.argument("file", type=Text(paths=True))
 @quiet_option
 @json_option
 def show(file: str, quiet: bool, json_target: str | None) -> None:

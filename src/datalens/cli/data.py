@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from datalens.cli.judged import is_named
+from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Once, Text
@@ -14,7 +15,7 @@ from datalens.errors import DataError
 
 _root_option = click.option(
     "--data-root",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FOLDER",
     show_default="DATALENS_DATA, else a cache folder",
     help="Where published sets lie.",
@@ -59,7 +60,7 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
 
 
 @data.command("fetch", cls=Once)
-@click.argument("name", type=Text())
+@click.argument("name", type=Text(*SOURCES))
 @_root_option
 @quiet_option
 @json_option
@@ -80,7 +81,7 @@ def fetch_command(name: str, data_root: str | None, quiet: bool, json_target: st
 
 
 @data.command("check", cls=Once)
-@click.argument("source", type=Text())
+@click.argument("source", type=Text(*SOURCES, paths=True))
 @data_options
 @quiet_option
 @json_option
@@ -99,8 +100,6 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
     skips = options["skip_damaged"]
     first = f"the first {bad[0].file} ({bad[0].status})" if bad else ""
     splits = [] if bad and not skips else _read_splits(source, options)
-    if bad and skips:
-        output.warn(f"{source}: {len(bad)} of {len(files)} files are left out as damaged, {first}")
     output.finish(
         {
             "source": source,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.announcing import say_details
 from datalens.cli.finished import report_training
 from datalens.cli.joining import read_data, run_of
+from datalens.cli.known import SOURCES
 from datalens.cli.options import (
     data_options,
     data_words,
@@ -17,11 +19,13 @@ from datalens.cli.options import (
     json_option,
     public_option,
     quiet_option,
+    tensorboard_option,
+    verbose_option,
 )
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
-from datalens.cli.progress import TrainingProgress
-from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
+from datalens.cli.stopping import how_to_resume
+from datalens.cli.watching import Watch, require_board, watched
 from datalens.errors import ConfigError
 from datalens.methods.sgd_kinds import Method, SelectBy
 from datalens.models.small_kind import SmallKind
@@ -48,15 +52,18 @@ SETTING_OF_OPTION = {
 
 
 @click.command(cls=Once, short_help="Train a classifier by DP-SGD with TopAgg.")
-@click.argument("source", type=Text())
-@click.option("--out", type=Text(), metavar="RUN", help="A new folder for the run.")
+@click.argument("source", type=Text(*SOURCES, paths=True))
+@click.option("--out", type=Text(paths=True), metavar="RUN", help="A new folder for the run.")
 @click.option(
-    "--resume", type=Text(), metavar="RUN", help="Go on with an interrupted run, with the same data."
+    "--resume",
+    type=Text(paths=True),
+    metavar="RUN",
+    help="Go on with an interrupted run, with the same data.",
 )
 @click.option(
     "--config",
     "config_file",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FILE.toml",
     help="Settings with a table a section: [privacy], [settings], [performance].",
 )
@@ -92,7 +99,9 @@ SETTING_OF_OPTION = {
 )
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
 @click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
-@click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
+@click.option(
+    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
+)
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
@@ -101,7 +110,9 @@ SETTING_OF_OPTION = {
 @click.option("--checkpoint-every", type=Whole(), show_default="100", help="Steps between checkpoints.")
 @data_options
 @public_option
+@tensorboard_option
 @quiet_option
+@verbose_option
 @json_option
 def dpsgd(source: str, **options: Any) -> int:
     """Train a classifier on SOURCE by DP-SGD that keeps the largest part of each gradient, with less noise for it.
@@ -116,7 +127,7 @@ def dpsgd(source: str, **options: Any) -> int:
     datalens evaluate runs/digits --data mnist
     datalens dpsgd mnist --resume runs/digits
     """
-    output = Output(options["json_target"], quiet=options["quiet"])
+    output = Output.of(options)
     started = time.monotonic()
     run, config = run_of(options), None
     if options["resume"] is None:
@@ -124,12 +135,16 @@ def dpsgd(source: str, **options: Any) -> int:
         check_new_run(run)
     else:
         _refuse_settings(run, options)
+    require_board(options)
     data = read_data(source, run, options)
     for note in data.notes:
         output.warn(note)
     words = data_words(options)
-    with interruption_told(source, run, words, "dpsgd"):
-        model, stop = _train(config, data, run, options, output)
+    if config is not None:
+        _announce(config, data, output)
+        say_details(config, output)
+    with watched(source, run, options, output, "dpsgd") as watch:
+        model = _train(config, data, run, options, watch)
     report_training(
         model,
         run,
@@ -139,7 +154,7 @@ def dpsgd(source: str, **options: Any) -> int:
         resume_with=how_to_resume(source, run, words, "dpsgd"),
         next_words=["datalens", "evaluate", str(run), "--data", source, *words],
     )
-    return stop.exit_status if model.was_stopped else 0
+    return watch.stop.exit_status if model.was_stopped else 0
 
 
 def build_config(options: dict[str, Any]) -> ClassifierConfig:
@@ -177,17 +192,14 @@ def _refuse_settings(run: Path, options: dict[str, Any]) -> None:
 
 
 def _train(
-    config: ClassifierConfig | None, data: LabelledImages, run: Path, options: dict[str, Any], output: Output
-) -> tuple[DPSGDClassifier, StopRequest]:
+    config: ClassifierConfig | None, data: LabelledImages, run: Path, options: dict[str, Any], watch: Watch
+) -> DPSGDClassifier:
     from datalens.dpsgd import DPSGDClassifier
 
-    if config is not None:
-        _announce(config, data, output)
-    with StopRequest() as stop, TrainingProgress(quiet=output.quiet) as progress:
-        if config is None:
-            return DPSGDClassifier.resume(run, data, tell=progress.tell, stop=stop), stop
-        shared = {name: options[name] for name in ("budget_file", "data_name")}
-        return DPSGDClassifier(config).fit(data, out=run, tell=progress.tell, stop=stop, **shared), stop
+    if config is None:
+        return DPSGDClassifier.resume(run, data, **watch.hears)
+    shared = {name: options[name] for name in ("budget_file", "data_name")}
+    return DPSGDClassifier(config).fit(data, out=run, **watch.hears, **shared)
 
 
 def _announce(config: ClassifierConfig, data: LabelledImages, output: Output) -> None:

@@ -11,6 +11,7 @@ import click
 
 from datalens.cli import judged, scoring
 from datalens.cli.classified import open_classifier, report_accuracy
+from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Once, short_help="Score a run or samples against real images.")
-@click.argument("run", type=Text(), metavar="RUN|SAMPLES")
-@click.option("--data", "source", type=Text(), required=True, metavar="SOURCE", help="Real images.")
+@click.argument("run", type=Text(paths=True), metavar="RUN|SAMPLES")
+@click.option(
+    "--data", "source", type=Text(*SOURCES, paths=True), required=True, metavar="SOURCE", help="Real images."
+)
 @click.option(
     "--metrics",
     type=Several(*scoring.METRICS),
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--inception",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FILE|auto",
     help="Inception v3 weights for is, fid, kid, in place of a classifier trained on SOURCE; auto: where "
     "torch's downloads lie.",
@@ -75,14 +78,17 @@ if TYPE_CHECKING:
 )
 @click.option("--test-count-is-public", is_flag=True, help="The number of test images may be known.")
 @click.option(
-    "--budget-file", type=Text(), metavar="FILE", help="Where RUN/private is gone: its data set's budget."
+    "--budget-file",
+    type=Text(paths=True),
+    metavar="FILE",
+    help="Where RUN/private is gone: its data set's budget.",
 )
 @data_options
 @public_option
 @quiet_option
 @json_option
 def evaluate(run: str, source: str, **options: Any) -> None:
-    """Score images drawn from RUN, or SAMPLES (an .npz file or a folder of images), against SOURCE.
+    """Score images drawn from RUN, or SAMPLES (what `datalens sample` writes, but idx), against SOURCE.
 
     utility: a classifier learns from the synthetic images and is tested on the test split of SOURCE; the headline
     is the last epoch. is, fid, kid: Inception Score, and distances to the training split, on features of a

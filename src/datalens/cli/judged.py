@@ -15,6 +15,7 @@ from datalens.errors import ConfigError, DataError, RunError
 
 if TYPE_CHECKING:
     from datalens.baselines.model import Baseline
+    from datalens.data.own import OwnKind
     from datalens.training.synthesizer import DataLens
 
 RUN_SAMPLES = 60000
@@ -44,16 +45,18 @@ def open_run(path: str) -> DataLens | Baseline | None:
         RunError: it names neither.
     """
     from datalens.baselines.model import load_run
+    from datalens.data.own import OwnKind, kind_at
     from datalens.training.run_folder import RunFolder
 
     folder = Path(path)
     if RunFolder.holds_run(folder):
         return load_run(path)
-    if folder.suffix == ".npz" or is_named(path):
+    kind = kind_at(folder)
+    if is_named(path) or kind not in (None, OwnKind.FOLDER):
         return None
-    if not folder.is_dir():
+    if kind is None:
         raise RunError(
-            f"{path}: neither a run nor samples; give a run's folder, an .npz file or a folder of images"
+            f"{path}: neither a run nor samples; give a run's folder, an .npz or .parquet file, or a folder of images"
         )
     if not any(entry.is_dir() and entry.name != "private" for entry in folder.iterdir()):
         raise RunError(
@@ -78,7 +81,8 @@ def read(
     options: dict[str, Any],
     output: Output,
 ) -> Judged:
-    """Samples from an .npz file, a folder with a sub-folder a class, or a named source's training images.
+    """Samples from a file or folder of any kind that `datalens sample` writes but IDX, or a named source's training
+    images.
 
     Args:
         path: Where they are.
@@ -91,24 +95,28 @@ def read(
         DataError: unreadable, an undeclared range, unknown classes, too few, or of another shape.
     """
     from datalens.data import load
+    from datalens.data.own import OwnKind, kind_at
     from datalens.writing.names import folder_names
 
-    folder = Path(path)
-    kind = "named" if is_named(path) else "folder" if folder.is_dir() else "npz"
+    kind = None if is_named(path) else kind_at(Path(path))
     given = {"value_range": options["samples_range"], "layout": options["samples_layout"]}
-    if kind != "npz" and any(value is not None for value in given.values()):
+    if kind is not OwnKind.NPZ and any(value is not None for value in given.values()):
         raise ConfigError(f"{path}: --samples-range and --samples-layout are for .npz files; leave them out")
-    names = {"folder": folder_names(classes), "npz": tuple(classes), "named": None}[kind]
+    names = None if kind is None else folder_names(classes) if kind is OwnKind.FOLDER else tuple(classes)
     data = load(path, classes=names, any_size=True, **given)
-    if kind == "named" and data.classes != tuple(classes):
+    if kind is None and data.classes != tuple(classes):
         raise DataError(f"{path}: its classes are not those of --data; give samples of the same classes")
-    jpeg_files = count_jpeg(folder) if kind == "folder" else 0
+    jpeg_files = 0 if kind in (None, OwnKind.NPZ) else count_jpeg(Path(path), kind, names)
     if jpeg_files:
         output.warn(
             f"{path}: {jpeg_files} samples are JPEG, whose losses change every score; save PNG or .npz instead"
         )
     images, facts = _fitted(path, data.images, image_shape, resize=options["resize_samples"])
-    judged = _in_order(images, data.labels, {"source": kind, **facts, "jpeg_files": jpeg_files})
+    judged = _in_order(
+        images,
+        data.labels,
+        {"source": "named" if kind is None else str(kind), **facts, "jpeg_files": jpeg_files},
+    )
     return _taken(path, judged, options["num_samples"], options["seed"])
 
 
@@ -119,13 +127,17 @@ def is_named(source: str) -> bool:
     return source in [known.name for known in list_sources()]
 
 
-def count_jpeg(folder: Path) -> int:
-    """How many files below a folder are JPEG, by their first bytes."""
+def count_jpeg(path: Path, kind: OwnKind, classes: tuple[str, ...] | None) -> int:
+    """How many of the images that lie there are JPEG, by their first bytes."""
+    from datalens.data.own import list_own
+
     count = 0
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.name.startswith("."):
-            with path.open("rb") as file:
-                count += file.read(2) == _JPEG_START
+    for record in list_own(kind, path, "train", classes=classes).records:
+        if isinstance(record.content, bytes):
+            count += record.content.startswith(_JPEG_START)
+            continue
+        with record.content.open("rb") as file:
+            count += file.read(len(_JPEG_START)) == _JPEG_START
     return count
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from datalens.cli.problems import MISTAKE, explain
 from datalens.distributed.place import Place
@@ -32,6 +33,7 @@ VERBS = {
     "reproduce": ("datalens.cli.reproduce:reproduce", "Redo the paper's tables and figures."),
     "benchmark": ("datalens.cli.benchmark:benchmark", "Compare methods on published data."),
     "data": ("datalens.cli.data:data", "List, fetch and check data sets."),
+    "completion": ("datalens.cli.completion:completion", "What lets a shell complete commands and names."),
 }
 
 
@@ -54,13 +56,22 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        is_unknown = bool(args) and args[0] not in VERBS and not args[0].startswith("-")
+        if is_unknown and not ctx.resilient_parsing:
             import difflib
 
             near = difflib.get_close_matches(args[0], VERBS, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise click.UsageError(f"no command {args[0]!r}; {hint}known: {', '.join(VERBS)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [
+            CompletionItem(verb, help=text)
+            for verb, (_, text) in VERBS.items()
+            if verb.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -70,7 +81,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Every command takes --json FILE (or - for standard output). A mistake exits with status 2.",
+    epilog="Every command but completion takes --json FILE (or - for standard output). A mistake exits with status 2.",
 )
 @click.version_option(__version__, prog_name="datalens", message="%(prog)s %(version)s")
 @click.pass_context

@@ -37,7 +37,7 @@ def json_option(function: F) -> F:
     return click.option(
         "--json",
         "json_target",
-        type=Text(),
+        type=Text(paths=True),
         metavar="FILE|-",
         help="Write the answer as JSON; - for stdout alone.",
     )(function)
@@ -46,6 +46,25 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """``--quiet``."""
     return click.option("--quiet", "-q", is_flag=True, help="Say only warnings and errors.")(function)
+
+
+def verbose_option(function: F) -> F:
+    """``--verbose``."""
+    return click.option(
+        "--verbose",
+        "-v",
+        is_flag=True,
+        help="Say every setting and what it runs on, and where no terminal shows the progress, a line now and then.",
+    )(function)
+
+
+def tensorboard_option(function: F) -> F:
+    """``--tensorboard``."""
+    return click.option(
+        "--tensorboard",
+        is_flag=True,
+        help="Write scalars and images for TensorBoard into RUN/private (extra tensorboard).",
+    )(function)
 
 
 def delta_option(function: F) -> F:
@@ -60,7 +79,7 @@ def data_options(function: F) -> F:
         [
             click.option(
                 "--data-root",
-                type=Text(),
+                type=Text(paths=True),
                 metavar="FOLDER",
                 help="Where published sets lie.",
                 show_default="DATALENS_DATA, else a cache folder",

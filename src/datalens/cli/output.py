@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from datalens.errors import RunError
+from datalens.errors import ConfigError, RunError
 from datalens.training.files import write_json
 
 STDOUT = "-"
@@ -25,23 +25,37 @@ class Output:
     Args:
         json_target: a file, ``-`` for standard output (words then go to standard error), or None.
         quiet: say only warnings and what must not be missed.
+        verbose: say details, too.
 
     Raises:
+        ConfigError: both quiet and verbose.
         RunError: the JSON file cannot be written there; raised before any work.
     """
 
-    def __init__(self, json_target: str | None = None, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, json_target: str | None = None, *, quiet: bool = False, verbose: bool = False) -> None:
+        if quiet and verbose:
+            raise ConfigError("--quiet and --verbose: contradict each other; give one of them")
+        self.quiet, self.verbose = quiet, verbose
         self.warnings: list[str] = []
         self._target = json_target
         self._words_to_stderr = json_target == STDOUT
         if json_target not in (None, STDOUT):
             check_file_target(Path(json_target), "--json")
 
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Output:
+        """As the options of a training ask for it."""
+        return cls(options["json_target"], quiet=options["quiet"], verbose=options["verbose"])
+
     def say(self, text: str) -> None:
         """One line for people, unless quiet."""
         if not self.quiet:
             click.echo(text, err=self._words_to_stderr)
+
+    def detail(self, text: str) -> None:
+        """One line for people who want to know more."""
+        if self.verbose:
+            self.say(text)
 
     def insist(self, text: str) -> None:
         """One line for people, also where quiet."""

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def starting(known: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Those of the names that begin so, as shells are told of them."""
+    return [CompletionItem(str(name)) for name in known if name.startswith(incomplete)]
 
 
 class Once(click.Command):
@@ -18,7 +25,7 @@ class Once(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for param in order:
+        for param in [] if ctx.resilient_parsing else order:
             if isinstance(param, click.Option) and not param.is_eager and order.count(param) > 1:
                 name = max(param.opts, key=len)
                 raise click.UsageError(f"{name} is given more than once; give it once", ctx)
@@ -116,6 +123,11 @@ class Kind(click.ParamType):
             return starts[0]
         self.fail(f"{value!r:.60} is unknown; known: {', '.join(self.kind)}", param, ctx)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return starting(self.kind, incomplete)
+
 
 class Several(click.ParamType):
     """One or more names of a closed list, with commas between, each once."""
@@ -141,16 +153,40 @@ class Several(click.ParamType):
             self.fail(f"{value!r:.60} names one twice; name each once", param, ctx)
         return names
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        rest = [name for name in self.known if name not in before.split(",")]
+        return [CompletionItem(f"{before}{comma}{item.value}") for item in starting(rest, last)]
+
 
 class Text(click.ParamType):
-    """Text that is not empty."""
+    """Text that is not empty.
+
+    Args:
+        known: names that completion offers; others may be given, and are judged where they are used.
+        paths: completion offers files and folders, too.
+    """
 
     name = "text"
+
+    def __init__(self, *known: str, paths: bool = False) -> None:
+        self.known, self.paths = known, paths
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.strip() or "\0" in value:
             self.fail("is empty; give a value, or leave it out", param, ctx)
         return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        files = [CompletionItem(incomplete, type="file")] if self.paths else []
+        return [
+            *files,
+            *starting(self.known, incomplete),
+        ]  # in this order: bash forgets what stands before files
 
 
 class Classes(click.ParamType):

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from datalens.cli.known import RECIPES
 from datalens.cli.options import delta_option, json_option
 from datalens.cli.output import Output
 from datalens.cli.params import Kind, Number, Once, Text, Whole
@@ -34,7 +35,7 @@ _SHARDS_TRIED = (60, 15, 5)
 @click.option("--num-steps", type=Whole(), help="Given: how little noise it allows.")
 @click.option(
     "--recipe",
-    type=Text(),
+    type=Text(*RECIPES),
     default="quick",
     show_default=True,
     help="Whose settings hold where none is given here, as in `datalens train`.",

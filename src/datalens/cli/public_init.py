@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from datalens.cli.judged import is_named
 from datalens.cli.options import is_given
 from datalens.cli.output import Output
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from datalens.data.images import LabelledImages
@@ -49,6 +49,7 @@ def read_public_init(
         output.say(f"public start: {_who(config)} from the run in {asked}")
         return Path(asked)
     _refuse_same_place(asked, source)
+    _require_there(asked)
     if not is_named(asked) and not is_declared:
         raise ConfigError(
             f"--public-init {asked}: what a run begins with is released, so it must be public; say with "
@@ -65,6 +66,18 @@ def read_public_init(
         f"{asked}, {'with their classes' if same else 'each with a class by lot, as their classes are others'}"
     )
     return images
+
+
+def _require_there(asked: str) -> None:
+    """What does not exist is no matter of being public."""
+    from datalens.data import available_splits
+
+    if is_named(asked) or Path(asked).expanduser().exists():
+        return
+    try:
+        available_splits(asked)
+    except DataError as error:
+        raise DataError(f"--public-init {error}") from None
 
 
 def _who(config: Config) -> str:

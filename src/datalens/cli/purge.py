@@ -14,7 +14,7 @@ from datalens.errors import RunError
 
 
 @click.command(cls=Once, short_help="Remove a run's private side.")
-@click.argument("run", type=Text())
+@click.argument("run", type=Text(paths=True))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @quiet_option
 @json_option

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.options import json_option, quiet_option
+from datalens.cli.known import DATALENS
+from datalens.cli.options import json_option, quiet_option, verbose_option
 from datalens.cli.output import Output
 from datalens.cli.params import Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.stopping import interruption_told
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,21 +30,24 @@ QUICK_SOURCES = ("mnist", "fashion-mnist", SHAPES)
 
 
 @click.command(cls=Once, short_help="Fetch, train, sample and evaluate in one go.")
-@click.argument("source", type=Text(), default="mnist")
+@click.argument("source", type=Text(*QUICK_SOURCES), default="mnist")
 @click.option(
     "--method",
-    type=Text(),
+    type=Text(MOMENTS, DATALENS),
     default=MOMENTS,
     show_default=True,
     metavar="moments|datalens",
     help="Seconds, or the paper's with compact teachers: minutes.",
 )
-@click.option("--out", type=Text(), default="runs/quickstart", show_default=True, help="A folder to make.")
+@click.option(
+    "--out", type=Text(paths=True), default="runs/quickstart", show_default=True, help="A folder to make."
+)
 @click.option("--epsilon", type=Number(anything=True), show_default="1; for shapes 10")
 @click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True)
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
-@click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie.")
+@click.option("--data-root", type=Text(paths=True), metavar="FOLDER", help="Where published sets lie.")
 @quiet_option
+@verbose_option
 @json_option
 def quickstart(source: str, method: str, **options: Any) -> None:
     """Train on SOURCE (mnist, fashion-mnist or shapes), draw images, and measure a classifier on them.
@@ -55,7 +60,7 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     datalens quickstart fashion-mnist --epsilon 10
     datalens quickstart --method datalens
     """
-    from datalens.cli.baselines import DATALENS, baseline_config
+    from datalens.cli.baselines import baseline_config
     from datalens.cli.settings import build_config
 
     if source not in QUICK_SOURCES:
@@ -66,7 +71,7 @@ def quickstart(source: str, method: str, **options: Any) -> None:
         raise ConfigError(
             f"--method {method}: quickstart knows {MOMENTS} and {DATALENS}; use train for others"
         )
-    output = Output(options["json_target"], quiet=options["quiet"])
+    output = Output.of(options)
     if method == MOMENTS and options["epsilon"] is None and source == SHAPES:
         options["epsilon"] = 10.0
     config = (
@@ -89,7 +94,7 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     from datalens.writing import Contents, SampleFormat, write_samples
 
     run.parent.mkdir(parents=True, exist_ok=True)
-    with _timed(seconds, "training"):
+    with _timed(seconds, "training"), interruption_told(source, run, _root_words(options)):
         model = _trained(config, train_data, run, output)
     release = RunFolder.open(run).release
     samples = marked(release / "samples.npz", publishable=model.is_publishable)
@@ -134,21 +139,29 @@ def _trained(
 ) -> Baseline | DataLens:
     """A run by either method, its plan said before it begins."""
     from datalens.baselines.model import Baseline
-    from datalens.cli.announcing import announce_plan, plan_announced
+    from datalens.cli.announcing import announce_plan, plan_announced, say_details
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
     privacy = config.privacy
     what = f"training {config.recipe} at epsilon {privacy.epsilon:g}, delta {privacy.delta:g}"
+    say_details(config, output)
     if isinstance(config, Config):
         teachers = f"{config.voting.num_teachers} compact {config.teachers.kind} teachers"
         output.say(f"{what}: {teachers} (not the paper's networks)")
         announce_plan(config, data, output)
-        with TrainingProgress(quiet=output.quiet) as progress, plan_announced():
+        with (
+            TrainingProgress(quiet=output.quiet, verbose=output.verbose) as progress,
+            plan_announced(),
+        ):
             return DataLens(config).fit(data, out=run, tell=progress.tell)
     output.say(f"{what}: two noisy sums over all records, and no teachers (for those: --method datalens)")
-    with TrainingProgress(quiet=output.quiet) as progress:
+    with TrainingProgress(quiet=output.quiet, verbose=output.verbose) as progress:
         return Baseline(config).fit(data, out=run, tell=progress.tell)
+
+
+def _root_words(options: dict[str, Any]) -> list[str]:
+    return [] if options["data_root"] is None else ["--data-root", options["data_root"]]
 
 
 def _free_name(wanted: Path) -> Path:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--seeds", type=Whole(), metavar="N", help="Only the first so many seeds of a row.")
 @click.option(
     "--resnet18",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FILE",
     help="torchvision's weights, for CIFAR-10's features in place of EfficientNet-Lite0's.",
 )

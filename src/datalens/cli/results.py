@@ -27,23 +27,29 @@ def results_options(command: Command) -> Command:
     options = (
         click.option(
             "--store",
-            type=Text(),
+            type=Text(paths=True),
             metavar="FILE",
             default="results/results.jsonl",
             show_default=True,
             help="Results so far, of any earlier sweep too; image grids lie in grids/ beside it.",
         ),
         click.option(
-            "--out", type=Text(), metavar="FOLDER", show_default="the store's", help="Where tables are drawn."
+            "--out",
+            type=Text(paths=True),
+            metavar="FOLDER",
+            show_default="the store's",
+            help="Where tables are drawn.",
         ),
         click.option(
             "--scratch",
-            type=Text(),
+            type=Text(paths=True),
             metavar="FOLDER",
             show_default="scratch/ beside the store",
             help="Trained generators and feature classifiers, so that a sweep goes on.",
         ),
-        click.option("--data-root", type=Text(), metavar="FOLDER", help="Where published sets lie."),
+        click.option(
+            "--data-root", type=Text(paths=True), metavar="FOLDER", help="Where published sets lie."
+        ),
         click.option("--minutes", type=Number(0), metavar="M", help="Begin no further cell after so long."),
         click.option("--draw", is_flag=True, help="Only draw, from the results that are there."),
     )

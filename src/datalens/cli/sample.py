@@ -23,11 +23,11 @@ from datalens.writing.whole import check_format, room_needed
 
 
 @click.command(cls=Once, short_help="Draw synthetic images from a run.")
-@click.argument("run", type=Text())
+@click.argument("run", type=Text(paths=True))
 @click.option("--num-samples", "-n", type=Whole(), required=True, help="How many images.")
 @click.option(
     "--out",
-    type=Text(),
+    type=Text(paths=True),
     required=True,
     metavar="FILE.npz|FILE.parquet|FOLDER",
     help="The ending says what it is; a folder has a sub-folder a class, unless --format says otherwise.",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from datalens import recipes
+from datalens.cli.known import CUSTOM
 from datalens.cli.options import is_given
 from datalens.errors import ConfigError
 from datalens.privacy.events import NoiseKind
@@ -24,7 +25,6 @@ RECIPE_OF_SOURCE = {
     "emoji": "emoji-quick",
     "shapes": "shapes-quick",
 }
-CUSTOM = "custom"
 SETTING_OF_OPTION = {
     "epsilon": ("privacy", "epsilon"),
     "delta": ("privacy", "delta"),

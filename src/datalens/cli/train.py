@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from datalens.cli.announcing import announce_plan, plan_announced
-from datalens.cli.baselines import DATALENS, method_asked, train_baseline
+from datalens.cli.announcing import announce_plan, plan_announced, say_details
+from datalens.cli.baselines import method_asked, train_baseline
 from datalens.cli.joining import follow_run, read_data, run_of
+from datalens.cli.known import CUSTOM, DATALENS, METHODS, RECIPES, SOURCES
 from datalens.cli.options import (
     data_options,
     data_words,
     json_option,
     public_option,
     quiet_option,
+    tensorboard_option,
+    verbose_option,
 )
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
-from datalens.cli.progress import TrainingProgress
 from datalens.cli.public_init import read_public_init
 from datalens.cli.resuming import (
     as_resumed,
@@ -32,7 +34,8 @@ from datalens.cli.resuming import (
     performance,
     require_resumable,
 )
-from datalens.cli.stopping import StopRequest, how_to_resume, interruption_told
+from datalens.cli.stopping import StopRequest, how_to_resume
+from datalens.cli.watching import require_board, watched
 from datalens.distributed.ranks import NOTHING_TO_DO, Ranks
 from datalens.errors import ConfigError
 from datalens.mechanisms.kinds import MechanismKind
@@ -47,30 +50,32 @@ _RECIPES = "the recipe's"
 
 
 @click.command(cls=Once, short_help="Train a generator on sensitive images.")
-@click.argument("source", type=Text())
-@click.option("--out", type=Text(), metavar="RUN", help="A new folder for the run.")
+@click.argument("source", type=Text(*SOURCES, paths=True))
+@click.option("--out", type=Text(paths=True), metavar="RUN", help="A new folder for the run.")
 @click.option(
-    "--resume", type=Text(), metavar="RUN", help="Go on with an interrupted run, with the same data."
+    "--resume",
+    type=Text(paths=True),
+    metavar="RUN",
+    help="Go on with an interrupted run, with the same data.",
 )
 @click.option(
     "--method",
-    type=Text(),
+    type=Text(*METHODS),
     metavar="NAME",
-    show_default="datalens",
-    help="Or another: dc-gan, dp-merf, moments, pate-gan, g-pate, dp-gan, gs-wgan.",
+    show_default=DATALENS,
+    help=f"Or another: {', '.join(METHODS[1:])}.",
 )
 @click.option(
     "--recipe",
-    type=Text(),
+    type=Text(*RECIPES, CUSTOM),
     metavar="NAME",
     show_default="the quick one that suits SOURCE",
-    help="quick, mnist-quick, fashion-quick, shapes-quick, colour-quick, emoji-quick, mnist-paper, fashion-paper, "
-    "celeba-gender-paper, celeba-hair-paper, places365-paper, emoji-paper or custom.",
+    help=f"{', '.join(RECIPES)} or {CUSTOM}.",
 )
 @click.option(
     "--config",
     "config_file",
-    type=Text(),
+    type=Text(paths=True),
     metavar="FILE.toml",
     help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance], "
     "[public_init]; with "
@@ -125,11 +130,13 @@ _RECIPES = "the recipe's"
     show_default="no such score",
     help="Leave room for one score on people's data, with this noise in right predictions.",
 )
-@click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
+@click.option(
+    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
+)
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option(
     "--public-init",
-    type=Text(),
+    type=Text(*SOURCES, paths=True),
     metavar="SOURCE|RUN",
     help="Begin with weights learned from public images, or those of a run on public images.",
 )
@@ -157,7 +164,9 @@ _RECIPES = "the recipe's"
 @click.option("--checkpoint-every", type=Whole(), show_default=_RECIPES, help="Steps between checkpoints.")
 @data_options
 @public_option
+@tensorboard_option
 @quiet_option
+@verbose_option
 @json_option
 def train(source: str, **options: Any) -> int:
     """Train a generator on SOURCE: a name of `datalens data list`, or images of your own by their path.
@@ -185,7 +194,7 @@ def train(source: str, **options: Any) -> int:
 
 def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
     """All that a command says and decides; a single process leads itself."""
-    output = Output(options["json_target"], quiet=options["quiet"])
+    output = Output.of(options)
     started = time.monotonic()
     run = run_of(options)
     if is_restarted(run, source, options, ranks.place.restarts):
@@ -218,6 +227,7 @@ def _work(
 
     is_new = options["resume"] is None
     config = build_config(options["recipe"], options["config_file"], options, source) if is_new else None
+    require_board(options)
     require_device(device_of_run(run, options) if config is None else config.performance.device)
     if options["budget_file"] is not None:
         require_budget_file(Path(options["budget_file"]))
@@ -226,23 +236,23 @@ def _work(
         output.warn(note)
     if config is not None:
         announce_plan(config, data, output)
+        say_details(config, output)
         if (note := note_of_repeats(data, config.privacy.group_size)) is not None:
             output.warn(note)
     public = None if config is None else read_public_init(source, config, data, options, output)
     from datalens.training.synthesizer import DataLens
 
-    with (
-        interruption_told(source, run, data_words(options)),
-        StopRequest() as stop,
-        TrainingProgress(quiet=output.quiet) as progress,
-        plan_announced(),
-    ):
-        how: dict[str, Any] = {"tell": progress.tell, "stop": stop, "ranks": ranks}
+    with watched(source, run, options, output) as watch, plan_announced():
+        how: dict[str, Any] = {**watch.hears, "ranks": ranks}
         if config is None:
-            return DataLens.resume(run, data, changes=changes(options) | performance(options), **how), stop
+            model = DataLens.resume(run, data, changes=changes(options) | performance(options), **how)
+            return model, watch.stop
         shared = {name: options[name] for name in ("budget_file", "data_name")}
-        start: dict[str, Any] = {"public_init": public, "tell_public_init": progress.tell_public_init}
-        return DataLens(config).fit(data, out=run, **shared, **start, **how), stop
+        start: dict[str, Any] = {
+            "public_init": public,
+            "tell_public_init": watch.progress.tell_public_init,
+        }
+        return DataLens(config).fit(data, out=run, **shared, **start, **how), watch.stop
 
 
 def _report(

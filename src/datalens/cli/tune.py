@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from datalens.cli.known import CUSTOM, RECIPES, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Kind, Number, Once, Text, Whole
@@ -25,11 +26,11 @@ CANDIDATE_SECTIONS = ("voting", "teachers", "student")
 
 
 @click.command(cls=Once, short_help="Choose settings on people's data, at a known price.")
-@click.argument("source", type=Text())
-@click.option("--out", type=Text(), required=True, metavar="RUN", help="A new folder for the run.")
+@click.argument("source", type=Text(*SOURCES, paths=True))
+@click.option("--out", type=Text(paths=True), required=True, metavar="RUN", help="A new folder for the run.")
 @click.option(
     "--candidates",
-    type=Text(),
+    type=Text(paths=True),
     required=True,
     metavar="FILE.toml",
     help="A [[candidate]] table for each, with tables voting, teachers, student; chosen without looking at the data.",
@@ -58,14 +59,20 @@ CANDIDATE_SECTIONS = ("voting", "teachers", "student")
 )
 @click.option("--num-samples", "-n", type=Whole(), default=10000, show_default=True, help="Of each try.")
 @click.option("--epochs", type=Whole(), show_default="the classifier's")
-@click.option("--recipe", type=Text(), metavar="NAME", show_default="the quick one that suits SOURCE")
-@click.option("--config", "config_file", type=Text(), metavar="FILE.toml", help="What all candidates share.")
+@click.option(
+    "--recipe", type=Text(*RECIPES, CUSTOM), metavar="NAME", show_default="the quick one that suits SOURCE"
+)
+@click.option(
+    "--config", "config_file", type=Text(paths=True), metavar="FILE.toml", help="What all candidates share."
+)
 @click.option(
     "--accountant", type=Kind(AccountantKind), show_default="exact", help="A tuning's exact is rdp."
 )
 @click.option("--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED))
 @click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
-@click.option("--budget-file", type=Text(), metavar="FILE", help="The data set's budget, charged too.")
+@click.option(
+    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
+)
 @click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
 @click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")

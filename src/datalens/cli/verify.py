@@ -15,7 +15,7 @@ DIFFERS = 1
 
 
 @click.command(cls=Once, short_help="Recompute a run's certificate from its ledger, and compare.")
-@click.argument("run", type=Text())
+@click.argument("run", type=Text(paths=True))
 @click.option("--replay", is_flag=True, help="Also train the generator again from what was released.")
 @quiet_option
 @json_option

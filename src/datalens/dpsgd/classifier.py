@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +11,22 @@ from torch import Tensor, nn
 from datalens.data.images import LabelledImages
 from datalens.dpsgd.facts import ClassifierConfig, ClassifierFacts
 from datalens.dpsgd.learner import ClassifierLearner
-from datalens.errors import DataError, RunError
+from datalens.errors import DataError
+from datalens.methods.model import MethodModel
 from datalens.methods.opening import decide
 from datalens.methods.run import MethodRun
 from datalens.models.small_classifiers import small_classifier
-from datalens.privacy.ledger import Ledger
+from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.training.files import read_json
-from datalens.training.progress import Progress
-from datalens.training.release import certify, environment, read_environment, read_network, write_network
+from datalens.training.release import read_network
 from datalens.training.run_folder import RunFolder
-from datalens.training.shared_budget import budget_for
-from datalens.training.trained import Certified, there
+from datalens.training.trained import there
 
-Tell = Callable[[Progress], None]
 ClassifierRun = MethodRun[ClassifierFacts, ClassifierLearner]
 _IMAGES_AT_ONCE = 1000
 
 
-class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
+class DPSGDClassifier(MethodModel[ClassifierConfig, ClassifierFacts]):
     """Trains a classifier by DP-SGD, keeping the largest part of each record's gradient (TopAgg).
 
     Args:
@@ -47,69 +43,6 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
         super().__init__(config or ClassifierConfig())
         self._classifier: nn.Module | None = None
 
-    def fit(
-        self,
-        data: LabelledImages,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        budget_file: str | os.PathLike[str] | None = None,
-        data_name: str | None = None,
-        tell: Tell = lambda _: None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> DPSGDClassifier:
-        """Train on sensitive images.
-
-        Args:
-            data: as :func:`datalens.data.load` reads them.
-            out: a new folder for the run; left out, nothing is written and nothing can be resumed.
-            budget_file: the data set's budget, charged before the run's own.
-            data_name: the name that the budget file must have; left out, any.
-            tell: called with a :class:`Progress` after every step.
-            stop: asked before every step; True ends the training early.
-
-        Raises:
-            DataLensError: settings or data that do not fit; raised before anything is trained.
-        """
-        with budget_for(budget_file, data_name) as shared:
-            decided = decide(ClassifierFacts, self.config, data, shared)
-            run = ClassifierRun.begun(decided, data, None if out is None else Path(out), shared)
-        return self._train(run, tell, stop)
-
-    @classmethod
-    def resume(
-        cls,
-        folder: str | os.PathLike[str],
-        data: LabelledImages,
-        *,
-        tell: Tell = lambda _: None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> DPSGDClassifier:
-        """Go on with a run that was interrupted; what was charged stays charged.
-
-        Raises:
-            DataLensError: the folder lacks what is needed, or disagrees with the data or itself.
-        """
-        run = ClassifierRun.reopened(facts_of(RunFolder.open(Path(folder))), Path(folder), data)
-        return cls(run.facts.config)._train(run, tell, stop)
-
-    @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> DPSGDClassifier:
-        """A trained run, from its ``release/`` alone.
-
-        Raises:
-            DataLensError: the folder holds no finished run of DP-SGD, or a damaged one.
-        """
-        source = RunFolder.open(Path(folder))
-        facts = facts_of(source)
-        if not source.classifier.is_file():
-            raise RunError(f"{folder}: the run has no classifier yet; resume the training first")
-        loaded = cls(facts.config)
-        loaded._facts = facts
-        loaded._classifier = read_network(source.classifier, lambda: _blank(facts), facts.num_weights)
-        loaded._ledger = Ledger.read(source.ledger)
-        loaded._made_in = read_environment(source.classifier)
-        return loaded
-
     @property
     def classifier(self) -> nn.Module:
         """The network: class scores [N, Y] of images [N, C, H, W] in [0, 1]."""
@@ -123,7 +56,7 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
 
         Raises:
             DataError: images of another type or shape.
-            RunError: nothing was trained or loaded.
+            NotFittedError: nothing was trained or loaded.
         """
         shape = self.facts.image_shape
         if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != shape:
@@ -135,6 +68,27 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
             parts = [self._classes(part) for part in torch.from_numpy(images).split(_IMAGES_AT_ONCE)]
         return torch.cat(parts).numpy()
 
+    @property
+    def classes_(self) -> np.ndarray:
+        """What :meth:`predict` gives, int64 [Y], under the name that scikit-learn's tools ask for."""
+        return np.arange(len(self.classes))
+
+    def score(self, images: np.ndarray, labels: np.ndarray) -> float:
+        """Share of the images whose number is predicted; on people's data it is not covered by the guarantee.
+
+        Args:
+            images: uint8 [N, C, H, W], N at least 1.
+            labels: class numbers [N].
+
+        Raises:
+            DataError: images of another type or shape, or labels of another number.
+            NotFittedError: nothing was trained or loaded.
+        """
+        found = self.predict(images)
+        if np.shape(labels) != found.shape or not len(found):
+            raise DataError(f"labels of shape {np.shape(labels)} for {len(found)} images: give one for each")
+        return float((found == labels).mean())
+
     def accuracy(self, data: LabelledImages) -> float:
         """Share of the images that are given their own class. On people's data it is not covered by the guarantee.
 
@@ -145,25 +99,35 @@ class DPSGDClassifier(Certified[ClassifierConfig, ClassifierFacts]):
             raise DataError(
                 f"{data.name}: has no images of the run's classes; give the data that it was trained for"
             )
-        return float((self.predict(data.images) == data.labels).mean())
+        return self.score(data.images, data.labels)
 
     def _classes(self, images_NCHW: Tensor) -> Tensor:
         return self.classifier(images_NCHW.float() / 255).argmax(1)
 
-    def _train(self, run: ClassifierRun, tell: Tell, stop: Callable[[], bool]) -> DPSGDClassifier:
-        try:
-            run.run(tell=tell, stop=stop)
-            self._facts, self._ledger = run.facts, run.ledger
-            self._classifier = run.learner.classifier()
-            self._made_in = environment(run.device)
-            self._notes = tuple(run.notes)
-            if run.folder is not None:
-                write_network(run.folder.classifier, self._classifier, self._made_in)
-                certify(run.folder, run.ledger)
-            self.was_stopped = run.was_stopped
-        finally:
-            run.close()
-        return self
+    @classmethod
+    def _begun(
+        cls, config: ClassifierConfig, data: LabelledImages, root: Path | None, shared: DatasetBudget | None
+    ) -> ClassifierRun:
+        return ClassifierRun.begun(decide(ClassifierFacts, config, data, shared), data, root, shared)
+
+    @classmethod
+    def _reopened(cls, root: Path, data: LabelledImages) -> ClassifierRun:
+        return ClassifierRun.reopened(facts_of(RunFolder.open(root)), root, data)
+
+    @classmethod
+    def _facts_in(cls, folder: RunFolder) -> ClassifierFacts:
+        return facts_of(folder)
+
+    @staticmethod
+    def _file(folder: RunFolder) -> Path:
+        return folder.classifier
+
+    def _take(self, learner: ClassifierLearner) -> nn.Module:
+        self._classifier = learner.classifier()
+        return self._classifier
+
+    def _read(self, path: Path, facts: ClassifierFacts) -> None:
+        self._classifier = read_network(path, lambda: _blank(facts), facts.num_weights)
 
 
 def facts_of(folder: RunFolder) -> ClassifierFacts:

@@ -15,6 +15,7 @@ from datalens.methods.facts import MethodConfig, MethodFacts, plan_of
 from datalens.methods.method import PublicSize
 from datalens.models.small_classifiers import num_weights
 from datalens.training.facts import common_facts, declared_records, require_public_classes, whole
+from datalens.training.repeats import refuse_groups
 from datalens.training.sections import validated
 
 
@@ -59,6 +60,7 @@ def planned_for(config: ClassifierConfig, data: LabelledImages) -> DPSGD:
     Raises:
         DataLensError: settings or data that do not fit.
     """
+    refuse_groups(data)
     num_records = declared_records(config.privacy, data)
     require_public_classes(config.privacy, data)
     size = PublicSize(num_records, data.image_shape, data.num_classes)

@@ -29,7 +29,7 @@ from datalens.training.groups import note_of_groups
 from datalens.training.heads import note_head
 from datalens.training.opening import open_charged
 from datalens.training.private_files import Secrets, fingerprint
-from datalens.training.progress import Progress
+from datalens.training.progress import Draw, Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import (
@@ -224,7 +224,11 @@ class MethodRun(Generic[Facts, Learner]):
         return str(self.ledger.header.get("run_id", ""))
 
     def _progress(self) -> Progress:
-        return Progress.at(self.steps_done, self.method.num_steps, self.budget)
+        return Progress.at(self.steps_done, self.method.num_steps, self.budget, self._draw())
+
+    def _draw(self) -> Draw | None:
+        """How images are drawn of what was learned so far; None where that is no generator."""
+        return None
 
     def _load(self, folder: RunFolder) -> None:
         checkpoint = latest_checkpoint(folder.checkpoints)

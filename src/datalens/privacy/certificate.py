@@ -67,7 +67,9 @@ def build_certificate(
         "not_covered": [
             *promises.NOT_COVERED,
             *([promises.FLOATING_POINT] if _has(events, NoiseKind.CONTINUOUS) else []),
-            *([promises.SEVERAL_NAMES] if guarantee["adjacency"] == promises.ADD_OR_REMOVE_GROUP else []),
+            promises.SEVERAL_NAMES
+            if guarantee["adjacency"] == promises.ADD_OR_REMOVE_GROUP
+            else promises.BEYOND_GROUP_SIZE,
         ],
         "later_authorisations": [
             {**item.authorisation.to_json(), "decided_after_looking": True}

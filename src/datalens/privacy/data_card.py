@@ -167,7 +167,9 @@ def _exchanged(guarantee: Mapping[str, Any]) -> str:
     other = guarantee["replace_one"]
     if other["epsilon"] == guarantee["epsilon"]:
         return other["why"]
-    return f"epsilon {epsilon_words(other['epsilon'])}, {other['why']}"
+    if other["epsilon"] is None:
+        return f"no epsilon can be named for that ({other['why']})"
+    return f"epsilon {epsilon_words(other['epsilon'])} ({other['why']})"
 
 
 def _making(certificate: Mapping[str, Any]) -> list[str]:

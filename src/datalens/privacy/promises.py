@@ -45,9 +45,10 @@ REPLACE_ONE_TEXT = (
 )
 
 REPLACE_ONE_GROUP_TEXT = (
-    "for one group replaced by another, which may sit with another teacher: the votes of two teachers change, twice "
-    "as much at every planned release (known only for a plan that was fixed beforehand); where a group keeps its "
-    "name and its records are exchanged, one teacher changes, at the epsilon of adding or removing it"
+    "the new group may sit with another teacher than the old one, so that the votes of two teachers change, and "
+    "every planned release is counted with twice the change; that is known only for a plan that was fixed before the "
+    "first release. Where a group keeps its name and only its records are exchanged, one teacher changes, at the "
+    "epsilon of adding or removing the group"
 )
 
 REPLACE_ONE_COUNTED = (
@@ -145,8 +146,10 @@ NOT_COVERED = (
     "side channels: running time, memory access, energy, and anything else but the files in release/",
     "a dishonest curator, or one who restores older copies of everything: ledger and heads guard against accidents",
     "flaws of the operating system's random source, and of the software below this program",
-    "several records of one person beyond group_size, and what others' records say about a person",
+    "what the records of other people say about a person",
 )
+BEYOND_GROUP_SIZE = "a person who has more records than the guarantee above speaks of"
+"""Where what is protected is a number of records, and not a group of whatever size."""
 FLOATING_POINT = (
     "floating-point noise: its lowest bits can give away what was summed, and its curve is not proved for it"
 )

@@ -70,6 +70,13 @@ def iter_images(
     return _regrouped(_pieces(generator, latent, count, asked, streams), count, chunk)
 
 
+def rows_of_classes(generator: FinishedGenerator, latent: LatentSpace, per_class: int) -> np.ndarray:
+    """As many images of each class, uint8 [Y, per_class, C, H, W], from the same latents at every call. Public."""
+    labels = np.repeat(np.arange(latent.num_classes), per_class)
+    images, _ = sample_images(generator, latent, len(labels), labels=labels, seed=0)
+    return images.reshape(latent.num_classes, per_class, *images.shape[1:])
+
+
 def _pieces(
     generator: FinishedGenerator, latent: LatentSpace, count: int, asked: np.ndarray | None, streams: Streams
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:

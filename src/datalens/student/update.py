@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.generators import ConditionalGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
+from datalens.student.sampling import rows_of_classes
 
 SETTLING_IMAGES = 4000
 
@@ -166,6 +168,10 @@ class Student:
         labels_B = self.plan.latent.labels(SETTLING_IMAGES, rng).to(self.device)
         finished.inner.settle_statistics(latents_BZ[:, : self.plan.latent.latent_dim], labels_B)
         return finished.eval().requires_grad_(False)
+
+    def rows_of_classes(self, per_class: int) -> np.ndarray:
+        """As many images of each class as it would draw if it were finished now, uint8 [Y, per_class, C, H, W]."""
+        return rows_of_classes(self.finished_generator(), self.plan.latent, per_class)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that learning changed, as flat tensors. Public."""

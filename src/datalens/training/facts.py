@@ -19,7 +19,7 @@ from datalens.training.config import Config, parse_config
 from datalens.training.files import read_json
 from datalens.training.public_init import StartFacts
 from datalens.training.run_folder import RunFolder
-from datalens.training.sections import Privacy
+from datalens.training.sections import Privacy, RunSettings
 from datalens.version import __version__
 
 CONFIG_FORMAT = "datalens-run/1"
@@ -33,6 +33,7 @@ class RunFacts:
     """What everybody may know of a run, whatever its method.
 
     Attributes:
+        config: the settings.
         image_shape: (C, H, W).
         classes: names of the classes, in the order of their numbers.
         classes_from_data: the class list was read off the data and not declared beforehand.
@@ -43,6 +44,7 @@ class RunFacts:
         of_groups: records come in groups, and each group is protected as a whole.
     """
 
+    config: RunSettings
     image_shape: tuple[int, int, int]
     classes: tuple[str, ...]
     classes_from_data: bool
@@ -99,7 +101,7 @@ class GeneratorFacts(RunFacts, ABC):
 
 
 def common_facts(data: Any, source: Path) -> dict[str, Any]:
-    """The fields of :class:`RunFacts` from plain values.
+    """The fields of :class:`RunFacts` but settings, from plain values.
 
     Raises:
         RunError: a format from a newer version.

@@ -252,7 +252,7 @@ class Session:
         return self._run.ledger
 
     def _progress(self) -> Progress:
-        return Progress.at(self.steps_done, self.plan.num_steps, self.budget)
+        return Progress.at(self.steps_done, self.plan.num_steps, self.budget, self.student.rows_of_classes)
 
     def _has_room(self) -> bool:
         """Whether the budget pays for another step; an accountant that gives no number is an error."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from datalens.data.arrays import labelled_images
 from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
 from datalens.errors import ConfigError, RunError
@@ -24,6 +23,7 @@ from datalens.training.directions import (
 from datalens.training.facts import PublicFacts
 from datalens.training.files import write_atomically, write_json
 from datalens.training.following import follow
+from datalens.training.given import given_records
 from datalens.training.progress import Progress
 from datalens.training.release import (
     certify,
@@ -84,6 +84,7 @@ class DataLens(Trained[Config, PublicFacts]):
         data_name: str | None = None,
         public_init: PublicSource | None = None,
         tell: Tell | None = None,
+        tell_note: Callable[[str], None] = lambda _: None,
         tell_public_init: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
         ranks: Ranks | None = None,
@@ -107,6 +108,7 @@ class DataLens(Trained[Config, PublicFacts]):
                 on which they learn before the run as ``config.public_init`` says, or the folder of a run on public
                 images with the same networks. Left out, they begin at random.
             tell: called with a :class:`Progress` after every step.
+            tell_note: called before the first step with every line for the owner, as :attr:`notes` has them.
             tell_public_init: called with (steps done, of how many) while the start is learned from public images.
             stop: asked before every step; True ends the training early (resumable where ``out`` is given).
             ranks: where several processes train the run together, each of which calls this; they need ``out``.
@@ -118,35 +120,25 @@ class DataLens(Trained[Config, PublicFacts]):
         Warns:
             PrivacyWarning: delta is not below one over the number of records.
         """
-        if isinstance(images, LabelledImages):
-            if labels is not None or classes is not None or value_range is not None:
-                raise ConfigError("labels, classes and value_range belong to plain arrays: leave them out")
-            data = images
-        else:
-            if labels is None:
-                raise ConfigError("labels are missing: give one class for each image")
-            data = labelled_images(images, labels, classes=classes, value_range=value_range)
-        if groups is not None:
-            data = data.with_groups(groups)
+        data = given_records(images, labels, classes=classes, value_range=value_range, groups=groups)
         if data_name is not None and budget_file is None:
             raise ConfigError(
                 f"data_name = {data_name!r}: belongs to a budget file; give one, or leave it out"
             )
-        if labels_are_public:
-            self.config = self.config.replace(privacy__labels_are_public=True)
+        config = self.config.replace(privacy__labels_are_public=True) if labels_are_public else self.config
         if ranks is not None and not ranks.is_first:
             return self._follow(None if out is None else Path(out), data, ranks, stop)
         make_start, note = None, None
         if public_init is None:
-            require_used(self.config.public_init)
+            require_used(config.public_init)
         else:
             make_start = start_maker(public_init, data, stop=stop, tell=tell_public_init)
             note = note_of_shared(public_init, data) if isinstance(public_init, LabelledImages) else None
         with budget_for(budget_file, data_name) as shared:
             root = None if out is None else Path(out)
-            session = Session.begin(self.config, data, root, shared, ranks=ranks, make_start=make_start)
+            session = Session.begin(config, data, root, shared, ranks=ranks, make_start=make_start)
         session.notes += filter(None, [note])
-        return self._train(session, tell, stop)
+        return self._train(session, tell, tell_note, stop)
 
     @classmethod
     def resume(
@@ -156,6 +148,7 @@ class DataLens(Trained[Config, PublicFacts]):
         *,
         changes: Mapping[str, Any] | None = None,
         tell: Tell | None = None,
+        tell_note: Callable[[str], None] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
         ranks: Ranks | None = None,
     ) -> DataLens:
@@ -168,6 +161,7 @@ class DataLens(Trained[Config, PublicFacts]):
                 epsilon is recorded as decided after looking, and the proof does not cover it. Also performance
                 settings: device, chunk_size, teacher_store, teacher_memory, checkpoint_every.
             tell: called with a :class:`Progress` after every step.
+            tell_note: called before the first step with every line for the owner.
             stop: asked before every step; True ends the training early.
             ranks: where several processes go on with the run together; it may have begun with another number.
 
@@ -177,10 +171,18 @@ class DataLens(Trained[Config, PublicFacts]):
         if ranks is not None and not ranks.is_first:
             return cls._follow(Path(folder), data, ranks, stop)
         session = Session.resume(Path(folder), data, changes, ranks=ranks)
-        return cls(session.facts.config)._train(session, tell, stop)
+        return cls(session.facts.config)._train(session, tell, tell_note, stop)
 
-    def _train(self, session: Session, tell: Tell | None, stop: Callable[[], bool]) -> DataLens:
+    def _train(
+        self,
+        session: Session,
+        tell: Tell | None,
+        tell_note: Callable[[str], None],
+        stop: Callable[[], bool],
+    ) -> DataLens:
         try:
+            for line in session.notes:
+                tell_note(line)
             session.run(tell=tell, stop=stop)
             self._facts = session.facts
             self._ledger = session.ledger

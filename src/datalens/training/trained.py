@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from datalens.errors import RunError
+from datalens.errors import NotFittedError
 from datalens.models.finish import FinishedGenerator
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import authorisations
@@ -15,6 +15,9 @@ from datalens.privacy.guarantee import counted, guaranteed_epsilon
 from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import BATCH, iter_images, sample_images
 from datalens.training.facts import GeneratorFacts, RunFacts
+from datalens.training.notebook import as_html, in_words
+from datalens.training.parameters import Parameters
+from datalens.training.sampled import SampledImages
 from datalens.training.sections import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
@@ -23,13 +26,17 @@ Drawing = TypeVar("Drawing", bound=GeneratorFacts)
 _Part = TypeVar("_Part")
 
 
-class Certified(Generic[Settings, Facts]):
+class Certified(Parameters[Settings], Generic[Settings, Facts]):
     """What a training leaves, or a run's ``release/`` holds.
+
+    An estimator in scikit-learn's manner: the constructor stores its settings, a training changes none of them, and
+    what only a training gives is refused before one.
 
     Args:
         config: settings.
 
     Attributes:
+        config: as they were given.
         was_stopped: whether the training ended early, as it was asked to.
     """
 
@@ -41,6 +48,17 @@ class Certified(Generic[Settings, Facts]):
         self._notes: tuple[str, ...] = ()
         self.was_stopped = False
 
+    def __repr__(self) -> str:
+        return in_words(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something trained, by ``fit`` or from a run that was loaded."""
+        return self._facts is not None
+
     def epsilon(self, delta: float) -> float:
         """The epsilon promised at ``delta`` under the run's accountant; infinite without noise.
 
@@ -50,7 +68,7 @@ class Certified(Generic[Settings, Facts]):
 
         Raises:
             ConfigError: delta outside (0, 1).
-            RunError: nothing was trained or loaded.
+            NotFittedError: nothing was trained or loaded.
         """
         return guaranteed_epsilon(self.ledger, delta)
 
@@ -61,16 +79,17 @@ class Certified(Generic[Settings, Facts]):
 
         Raises:
             ConfigError: delta outside (0, 1).
-            RunError: nothing was trained or loaded.
+            NotFittedError: nothing was trained or loaded.
         """
-        accountant = Accountant(self.config.privacy.accountant)
+        accountant = Accountant(self.facts.config.privacy.accountant)
         events = counted(self.ledger.events(), authorisations(self.ledger)[-1].authorisation)
         return accountant.epsilon(events, delta)
 
     @property
     def is_publishable(self) -> bool:
-        """Whether noise and secrets are such that the guarantee may be published."""
-        return self.config.privacy.is_publishable
+        """Whether noise and secrets are such that the guarantee may be published; of what was trained, if it was."""
+        config = self.config if self._facts is None else self._facts.config
+        return config.privacy.is_publishable
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -120,7 +139,7 @@ class Trained(Certified[Settings, Drawing]):
 
         Raises:
             ConfigError: a number or label out of range.
-            RunError: nothing was trained or loaded.
+            NotFittedError: nothing was trained or loaded.
         """
         return sample_images(self.generator, self.facts.latent, num_samples, labels=labels, seed=seed)
 
@@ -145,10 +164,30 @@ class Trained(Certified[Settings, Drawing]):
 
         Raises:
             ConfigError: a number or label out of range; raised at the call, before anything is drawn.
-            RunError: nothing was trained or loaded.
+            NotFittedError: nothing was trained or loaded.
         """
         latent = self.facts.latent
         return iter_images(self.generator, latent, num_samples, labels=labels, seed=seed, chunk=chunk)
+
+    def sample_dataset(
+        self,
+        num_samples: int,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | None = None,
+    ) -> SampledImages:
+        """Draw images as :meth:`sample` does, as a PyTorch ``Dataset`` of float32 [C, H, W] in [0, 1] and numbers.
+
+        Args:
+            num_samples: 1 or more.
+            labels: class numbers, one for each image; left out, uniform on the classes.
+            seed: for the same images again.
+
+        Raises:
+            ConfigError: a number or label out of range.
+            NotFittedError: nothing was trained or loaded.
+        """
+        return SampledImages(*self.sample(num_samples, labels, seed=seed), self.classes)
 
     @property
     def generator(self) -> FinishedGenerator:
@@ -159,5 +198,5 @@ class Trained(Certified[Settings, Drawing]):
 def there(part: _Part | None) -> _Part:
     """What a training leaves, where there was one."""
     if part is None:
-        raise RunError("nothing was trained yet: call fit, or load a run")
+        raise NotFittedError("nothing was trained yet: call fit, or load a run")
     return part
