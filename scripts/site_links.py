@@ -53,7 +53,9 @@ def on_page_content(html: str, *, page: Any, config: MkDocsConfig, files: Files)
 
     def aimed(match: re.Match[str]) -> str:
         line = line_of(REPOSITORY / match[2], match[3].split(".")[-1])
-        return match[0] if line is None else match[0].replace(match[1], f"{match[1]}#__codelineno-0-{line}", 1)
+        return (
+            match[0] if line is None else match[0].replace(match[1], f"{match[1]}#__codelineno-0-{line}", 1)
+        )
 
     return NAMED.sub(aimed, html)
 
