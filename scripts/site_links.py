@@ -52,7 +52,7 @@ def on_page_content(html: str, *, page: Any, config: MkDocsConfig, files: Files)
     """Let links to a named definition lead to its line."""
 
     def aimed(match: re.Match[str]) -> str:
-        line = line_of(REPOSITORY / match[2], match[3].split(".")[-1])
+        line = line_of(REPOSITORY / match[2], match[3])
         return (
             match[0] if line is None else match[0].replace(match[1], f"{match[1]}#__codelineno-0-{line}", 1)
         )
@@ -104,11 +104,12 @@ def page_of(target: str) -> str:
 
 
 def line_of(path: Path, name: str) -> int | None:
-    """The line on which a function, class or constant of that name is first defined."""
-    found = [
-        node.lineno
-        for node in ast.walk(ast.parse(path.read_text()))
-        if getattr(node, "name", None) == name
-        or (isinstance(node, ast.Assign) and any(getattr(goal, "id", None) == name for goal in node.targets))
-    ]
-    return min(found, default=None)
+    """The line on which a function, class, method or constant is defined; None where it is not in that file."""
+    owner, _, last = name.rpartition(".")
+    body = ast.parse(path.read_text()).body
+    owners = [node for node in body if isinstance(node, ast.ClassDef) and node.name == owner.split(".")[-1]]
+    for node in owners[0].body if owners else body:
+        goals = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if last in (getattr(node, "name", None), *(getattr(goal, "id", None) for goal in goals)):
+            return node.lineno
+    return None
