@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
 
-.PHONY: help setup quickstart test test-slow mutation-smoke lint clean
+.PHONY: help setup quickstart test test-slow mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -39,6 +39,9 @@ lint: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY)  ## the documentation as a site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 clean:  ## remove the environment and caches; runs and data stay
-	rm -rf $(VENV) build dist src/datalens/_version.py .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site src/datalens/_version.py .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,24 +11,22 @@ from pathlib import Path
 
 import click
 import pytest
+from document_blocks import DOCUMENTS, REPOSITORY, SHELL, blocks, name_of
 
 from datalens.cli.main import cli
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(datalens [^`\n]+)`(?!`)")
+NAMED = re.compile(r"\[`([\w.]+)`\]\(([^)\s]+\.py)\)")
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
     """(document, words) of every ``datalens`` command line that a document shows."""
     for path in DOCUMENTS:
-        for language, block in BLOCK.findall(path.read_text()):
-            if language not in ("bash", "sh", "console"):
-                continue
-            for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+        for block in blocks(path):
+            for line in block.lines if block.language in SHELL else ():
+                words = shlex.split(line, comments=True)
                 if words[:1] == ["datalens"]:
-                    yield path.name, words[1:]
+                    yield name_of(path), words[1:]
 
 
 def leaf(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -64,11 +62,37 @@ def test_dotted_names_exist() -> None:
 
 def test_python_blocks_compile_and_import_what_exists() -> None:
     for path in DOCUMENTS:
-        for language, block in BLOCK.findall(path.read_text()):
-            if language == "python":
-                compile(block, path.name, "exec")
-                imports = "\n".join(re.findall(r"^(?:from|import) .*", block, re.MULTILINE))
+        for block in blocks(path):
+            if block.language == "python":
+                compile(block.text, path.name, "exec")
+                imports = "\n".join(re.findall(r"^(?:from|import) .*", block.text, re.MULTILINE))
                 exec(imports, {})
+
+
+def test_commands_named_in_a_sentence_exist() -> None:
+    """Words that stand for something (RUN, NAME) may be anything; verbs and options may not."""
+    for path in DOCUMENTS:
+        for text in INLINE.findall(path.read_text()):
+            words = text.split()[1:]
+            command, rest = leaf(words)
+            known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+            asked = {word.split("=")[0] for word in rest if word.startswith("--")}
+            assert asked <= known | {"--help", "--version"}, f"{name_of(path)}: {text}"
+
+
+def test_links_to_a_named_definition_lead_to_its_file() -> None:
+    """The site finds the line by the same name."""
+    found = 0
+    for path in DOCUMENTS:
+        for name, target in NAMED.findall(path.read_text()):
+            last = name.split(".")[-1]
+            source = (path.parent / target).read_text()
+            pattern = rf"^\s*(?:(?:async )?def|class) {last}\b|^\s*{last}\b.*="
+            assert last == Path(target).stem or re.search(pattern, source, re.MULTILINE), (
+                f"{name_of(path)}: {name}"
+            )
+            found += 1
+    assert found > 20
 
 
 def test_links_lead_somewhere() -> None:

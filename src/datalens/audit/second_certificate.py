@@ -166,6 +166,10 @@ def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group
         cautions.append(promises.CUT_OFF_TEXT)
         promised, proved, planned = spent, False, False
     cautions += [promises.WEAK_TEXT] * (math.isfinite(promised) and promised > promises.WEAK_ABOVE)
+    mechanism = header.get("mechanism", {})
+    cautions += [promises.OWN_METHOD] * (
+        "releases" in mechanism and mechanism["name"] not in promises.METHOD_TEXT
+    )
     plan = _planned(first, header) if planned else []
     if epsilon_again(plan, delta, accountant) > promised * (1 + TOLERANCE):
         raise Difference("more was planned than was authorised")

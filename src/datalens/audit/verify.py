@@ -88,7 +88,8 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     except Difference as error:
         found.differences.append(str(error))
         return found
-    if replay and is_baseline(entries):
+    own = "releases" in entries[0].body.get("mechanism", {}) and not is_baseline(entries)
+    if replay and (own or is_baseline(entries)):
         raise RunError(f"{root}: --replay is for runs of DataLens, whose directions are kept; leave it out")
     checks: list[Callable[[], None]] = [
         lambda: _check_head(entries),
@@ -107,6 +108,8 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
     elif is_baseline(entries):
         middle = baseline_checks(entries, config, release)
         checks = [checks[0], *middle, *checks[2:5], *checks[-2:]]
+    elif own:
+        checks = [checks[0], lambda: _refuse_own(entries), *checks[2:5], *checks[-2:]]
     checks.insert(1, lambda: check_start(entries, config, release))
     for check in checks:
         try:
@@ -145,6 +148,14 @@ def _check_head(entries: Sequence[Entry]) -> None:
         raise Difference(f"{LEDGER} ends at line {len(entries) - 1}, but line {number} was seen here before")
     if entries[number].digest != digest:
         raise Difference(f"{LEDGER} has another line {number} than was seen here before")
+
+
+def _refuse_own(entries: Sequence[Entry]) -> None:
+    """Of a method that is no part of DataLens nobody here knows which releases its settings give."""
+    raise Difference(
+        f"{LEDGER} is of the method {entries[0].body['method']!r:.40}, which is no part of DataLens: what it "
+        "releases, and how far a record moves that, cannot be worked out again here; ask whoever wrote it for a proof"
+    )
 
 
 def _check_settings(

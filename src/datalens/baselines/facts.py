@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalens.baselines.registry import BaselineConfig, parse_baseline
+from datalens.baselines.registry import METHODS, BaselineConfig, parse_baseline
 from datalens.errors import RunError
 from datalens.methods.facts import MethodFacts
 from datalens.models.finish import FinishedGenerator
@@ -53,6 +53,11 @@ class BaselineFacts(MethodFacts, GeneratorFacts):
                 raise RunError(
                     f"{source}: is a run of {data['method']}, a classifier, and this is for generators; see "
                     "`datalens dpsgd` and `datalens evaluate`"
+                )
+            if data["method"] not in METHODS:
+                raise RunError(
+                    f"{source}: is of {data['method']!r:.40}, which is no method here (known: {', '.join(METHODS)}); "
+                    "if somebody wrote it, run their program, which registers it"
                 )
             config = parse_baseline(data["config"])
             if data["method"] != config.method:

@@ -43,9 +43,9 @@ class MethodSettings(PlannedSettings):
         """The generator's network, its weights all zero."""
 
     @property
-    @abstractmethod
     def least_numbers(self) -> int:
-        """Fewest numbers that its weights can be."""
+        """Fewest numbers that its weights can be, against settings that ask for more than a file holds."""
+        return 1
 
 
 class Learner(StepLearner, Protocol):

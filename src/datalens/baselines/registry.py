@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import InstanceOf, SerializeAsAny
@@ -16,6 +17,7 @@ from datalens.baselines.moments import Moments, MomentsSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
 from datalens.errors import ConfigError
 from datalens.methods.facts import MethodConfig
+from datalens.privacy import promises
 from datalens.training.sections import Privacy, validated
 
 METHODS: dict[str, type[MethodSettings]] = {
@@ -27,6 +29,31 @@ METHODS: dict[str, type[MethodSettings]] = {
     DPGan.name: DPGanSettings,
     GSWgan.name: GSWganSettings,
 }
+TAKEN = ("datalens", "tune", *promises.METHOD_TEXT)
+"""Names that mean something in a ledger."""
+
+
+def register(name: str, settings: type[MethodSettings]) -> None:
+    """Let a method of your own be asked for by name, for as long as this process lives.
+
+    Its runs have the ledger, certificate and page of any other. That the certificate's epsilon holds is then yours to
+    prove, and the certificate says so; ``datalens verify`` and ``datalens audit`` do not know its releases. Whoever
+    opens its runs registers it first. A worked example: ``examples/own_baseline.py``.
+
+    Args:
+        name: small letters, digits and hyphens; the ``name`` of the method that ``settings.plan`` gives.
+        settings: class of its settings.
+
+    Raises:
+        ConfigError: a name that is none, or that another method has.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ConfigError(
+            f"name {name!r}: a method is named in small letters, digits and hyphens; choose another"
+        )
+    if name in (*TAKEN, *METHODS) and METHODS.get(name) is not settings:
+        raise ConfigError(f"name {name!r}: is another method's; choose one of your own")
+    METHODS[name] = settings
 
 
 class BaselineConfig(MethodConfig):

@@ -11,6 +11,7 @@ import numpy as np
 
 from datalens.errors import DataError
 from datalens.experiments import notes, paper, runtime
+from datalens.experiments.by_epsilon import draw_by_epsilon
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
 from datalens.experiments.compression_times import draw_table_6
@@ -286,6 +287,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "figure2": ("Figure 2: both privacy bounds over the steps", draw_figure_2),
     "figure3": ("Figure 3: DP-SGD, accuracy over epsilon", draw_figure_3),
     "figure4": ("Figure 4: generated images", draw_figure_4),
+    "by-epsilon": ("What epsilon costs in accuracy", draw_by_epsilon),
     "theorem6": ("Theorem 6: the k that the bound favours", draw_theorem_6),
     "clip": ("Claim: the effect of the clip on the votes", draw_clip),
     "q-growth": ("Claim: q grows with the dimension", draw_q_growth),

@@ -7,6 +7,7 @@ before it draws noise.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ class PublicSize:
     image_shape: tuple[int, int, int]
     num_classes: int
     of_groups: bool = False
+
+    @property
+    def dim(self) -> int:
+        """Numbers of an image, D = C H W."""
+        return math.prod(self.image_shape)
 
 
 @dataclass(frozen=True)

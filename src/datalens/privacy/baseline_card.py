@@ -13,7 +13,8 @@ def method_lines(certificate: Mapping[str, Any]) -> list[str]:
     """How a baseline's generator came about, and its releases."""
     name = certificate["mechanism"]["name"]
     published = promises.AS_PUBLISHED in certificate["not_fit_because"]
-    text = promises.PUBLISHED_METHOD_TEXT[name] if published else promises.METHOD_TEXT[name]
+    texts = promises.PUBLISHED_METHOD_TEXT if published else promises.METHOD_TEXT
+    text = texts.get(name, promises.OWN_METHOD_TEXT.format(name=name))
     return [text, *release_lines(certificate)]
 
 
@@ -49,4 +50,10 @@ def _sampled(item: Mapping[str, Any]) -> str:
 
 def is_baseline(certificate: Mapping[str, Any]) -> bool:
     """Whether it is of another method than DataLens."""
-    return certificate["mechanism"].get("name") in promises.METHOD_TEXT
+    return certificate["mechanism"].get("name") in promises.METHOD_TEXT or is_of_own_method(certificate)
+
+
+def is_of_own_method(header: Mapping[str, Any]) -> bool:
+    """Whether a ledger's header, or a certificate, is of a method that is no part of DataLens."""
+    mechanism = header.get("mechanism", {})
+    return "releases" in mechanism and mechanism.get("name") not in promises.METHOD_TEXT

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalens.privacy import promises
-from datalens.privacy.baseline_card import is_baseline
+from datalens.privacy.baseline_card import is_baseline, is_of_own_method
 from datalens.privacy.card_words import listed
 
 
@@ -51,6 +51,11 @@ def usage(certificate: Mapping[str, Any], folder: str) -> list[str]:
             'numbers = DPSGDClassifier.load("RUN").predict(images)\n```',
         ]
     verify += "" if is_baseline(certificate) else " --replay"
+    if is_of_own_method(certificate):
+        return [
+            "By the program of whoever wrote the method, which registers it; its command `sample RUN` draws samples. "
+            f"DataLens alone can neither draw from it nor verify it. {where}"
+        ]
     loader, load = ("load_run", "load_run") if is_baseline(certificate) else ("DataLens", "DataLens.load")
     return [
         f"```\npip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n{verify}\n```",

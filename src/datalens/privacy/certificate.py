@@ -15,6 +15,7 @@ from datalens.errors import LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.authorisation import Authorisation, authorisations
+from datalens.privacy.baseline_card import is_of_own_method
 from datalens.privacy.events import (
     Event,
     GaussianEvent,
@@ -139,6 +140,8 @@ def _guarantee(ledger: Ledger, events: tuple[Event, ...], group_size: int) -> di
         promised, proved = spent, False
     if promises.WEAK_ABOVE < promised < math.inf:
         cautions.append(promises.WEAK_TEXT)
+    if is_of_own_method(ledger.header):
+        cautions.append(promises.OWN_METHOD)
     plan = planned_events(ledger, first) if promised == first.guarantee() else ()
     adjacency = str(ledger.header.get("adjacency", promises.BLANKED))
     one_record = tuple(_for_one_record(event, group_size) for event in plan)

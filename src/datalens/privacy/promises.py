@@ -97,6 +97,13 @@ METHOD_TEXT = {
 }
 """How a network came about, by method; a baseline's page says it in full (``docs/baselines.md``)."""
 
+OWN_METHOD_TEXT = "By {name}, a method that is no part of DataLens."
+OWN_METHOD = (
+    "the method is no part of DataLens: whoever wrote it answers for what it releases and for how far one record "
+    "moves that, on which every number here rests, and no program of DataLens has checked it"
+)
+"""What a certificate says of a method that was registered (``datalens.baselines.registry.register``)."""
+
 CLASSIFIERS = ("dp-sgd",)
 """Methods that train a classifier and no generator."""
 
