@@ -14,6 +14,7 @@ from datalens.cli.options import json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.reporting import pages_after
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     run.parent.mkdir(parents=True, exist_ok=True)
     with _timed(seconds, "training"):
         model = _trained(config, train_data, run, output)
+    pages_after(run, output)
     release = RunFolder.open(run).release
     samples = marked(release / "samples.npz", publishable=model.is_publishable)
     with _timed(seconds, "sampling"):
