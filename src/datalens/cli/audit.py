@@ -113,12 +113,16 @@ def _told(report: Report, run: Path, target: str | None) -> Report | None:
     return Report(tuple(finding for finding in report.findings if not finding.private))
 
 
-def _head(run: Path) -> str:
-    """The hash of the ledger's last line: which state of the run was audited."""
+def _head(run: Path) -> str | None:
+    """The hash of the ledger's last line: which state of the run was audited; None of a damaged ledger."""
+    from datalens.errors import LedgerError
     from datalens.privacy.ledger import Ledger
     from datalens.training.run_folder import RunFolder
 
-    return Ledger.read(RunFolder.open(run).ledger).head[1]
+    try:
+        return Ledger.read(RunFolder.open(run).ledger).head[1]
+    except LedgerError:  # which the audit has found
+        return None
 
 
 def _check_options(run: str, source: str | None, options: dict[str, Any]) -> None:

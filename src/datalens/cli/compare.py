@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,10 @@ def compare(
     output = Output(json_target, quiet=quiet)
     if out is not None:
         check_file_target(Path(out), "--out")
-    compared = [_compared(run, is_private=is_private, draws=out is not None) for run in runs]
+    compared = [
+        _compared(run, name, is_private=is_private, draws=out is not None)
+        for run, name in zip(runs, _names(runs), strict=True)
+    ]
     output.finish({"runs": [run.to_json() for run in compared], "page": out})
     grid = compared_grid(compared)
     output.table(grid.header, grid.rows)
@@ -65,7 +69,13 @@ def compare(
         output.insist("scores on people's data: not to be published")
 
 
-def _compared(run: str, *, is_private: bool, draws: bool) -> Compared:
+def _names(runs: Sequence[str]) -> list[str]:
+    """Their folders' own names, where these tell them apart: a page that is passed on need not say where they lay."""
+    short = [os.path.basename(os.path.realpath(run)) for run in runs]
+    return short if len(set(short)) == len(short) else list(runs)
+
+
+def _compared(run: str, name: str, *, is_private: bool, draws: bool) -> Compared:
     from datalens.cli.reporting import sheets_of
     from datalens.reports.compared import Compared
     from datalens.reports.facts import read_release
@@ -75,4 +85,4 @@ def _compared(run: str, *, is_private: bool, draws: bool) -> Compared:
     folder = RunFolder.open(Path(run))
     facts = read_release(folder.release)
     sheet = sheets_of(folder, each=_FEW_IMAGES)[-1] if draws and not facts.is_classifier else None
-    return Compared(run, facts, sheet, read_private(folder.private) if is_private else None)
+    return Compared(name, facts, sheet, read_private(folder.private) if is_private else None)

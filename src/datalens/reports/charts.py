@@ -139,13 +139,13 @@ def _legend(lines: Sequence[Line]) -> list[Markup]:
             _text(right, 18, line.label, "end"),
             _rule(
                 f"line {line.kind}",
-                right - 9.5 * len(line.label) - 34,
+                right - 11.5 * len(line.label) - 34,
                 13,
-                right - 9.5 * len(line.label) - 8,
+                right - 11.5 * len(line.label) - 8,
                 13,
             ),
         ]
-        right -= 9.5 * len(line.label) + 48
+        right -= 11.5 * len(line.label) + 48
     return parts
 
 
