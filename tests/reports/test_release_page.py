@@ -147,3 +147,12 @@ def test_a_chance_is_not_rounded_down(delta: float, words: str) -> None:
 def test_belief_grows_from_even_odds() -> None:
     values = [belief_percent(epsilon) for epsilon in (0.0, 0.5, 1.0, 5.0, 50.0)]
     assert values[0] == 50 and values == sorted(values) and values[-1] <= 100
+
+
+def test_what_was_not_done_is_not_claimed(tmp_path: Path) -> None:
+    train(tmp_path / "bare", privacy__noise="none")
+    bare = check_page(release_page(read_release(RunFolder.open(tmp_path / "bare").release)))
+    assert "without noise" in bare.text and "random noise on every sum" not in bare.text
+    train(tmp_path / "unbegun", steps=0)
+    unbegun = check_page(release_page(read_release(RunFolder.open(tmp_path / "unbegun").release)))
+    assert "has learned from no record" in unbegun.text and "directions.bin" not in unbegun.text

@@ -78,9 +78,10 @@ def line_chart(
             _rule("grid", _LEFT, up, WIDTH - _RIGHT, up),
             _text(_LEFT - 8, up + 5, f"{value:.4g}", "end"),
         ]
-    for value in dict.fromkeys(round(x_most * number / _TICKS) for number in range(_TICKS + 1)):
+    parts_across = next((count for count in (5, 4, 3, 2) if x_most % count == 0), 1)
+    for value in (x_most * number / parts_across for number in range(parts_across + 1)):
         across, down = place(value, 0)
-        parts.append(_text(across, down + 24, f"{value:,}", "middle"))
+        parts.append(_text(across, down + 24, f"{value:,.0f}", "middle"))
     if ceiling is not None:
         _, up = place(0, ceiling)
         parts += [

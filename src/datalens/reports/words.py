@@ -122,37 +122,23 @@ def chance(delta: float) -> str:
 
 def making(facts: ReleaseFacts) -> list[str]:
     """How it was trained, a paragraph each."""
-    mechanism, certificate = facts.certificate["mechanism"], facts.certificate
-    name = str(mechanism.get("name"))
+    certificate, progress = facts.certificate, facts.progress
+    name = str(certificate["mechanism"].get("name"))
     if name in promises.METHOD_TEXT:
         published = promises.AS_PUBLISHED in certificate["not_fit_because"]
         said = [(promises.PUBLISHED_METHOD_TEXT if published else promises.METHOD_TEXT)[name]]
+    elif certificate["noise"]["releases"]:
+        said = [_by_datalens(facts)]
     else:
-        starts = (
-            ", but for the public weights that it began with"
-            if certificate["assumed_public"].get("start")
-            else ""
-        )
-        said = [
-            f"By DataLens: {mechanism.get('num_teachers')} teachers, each with its own part of the records (at most "
-            f"{mechanism.get('shard_size')} each), looked at images that the generator had drawn and voted where "
-            "each pixel should move. Only the sum of all votes was used, with random noise on every sum. The "
-            f"generator learned from those noisy sums and from nothing else{starts}; they lie in directions.bin, so "
-            "that anybody can train it again."
-        ]
+        said = ["By DataLens. Nothing has been released yet, so it has learned from no record."]
     if certificate["tuning"]:
-        tuning = certificate["tuning"]
         said.append(
-            f"Its settings were tuned on the records, among {tuning['num_candidates']} candidates; what is promised "
-            "covers all tries and the choice."
+            f"Its settings were tuned on the records, among {certificate['tuning']['num_candidates']} candidates; "
+            "what is promised covers all tries and the choice."
         )
-    if (
-        facts.progress.planned is not None
-        and facts.progress.charged < facts.progress.planned
-        and not (facts.progress.is_paid)
-    ):
+    if progress.planned is not None and progress.charged < progress.planned and not progress.is_paid:
         said.append(
-            f"The training was stopped: {facts.progress.charged:,} of {facts.progress.planned:,} steps were taken."
+            f"The training was stopped: {progress.charged:,} of {progress.planned:,} steps were taken."
         )
     return said
 
@@ -192,6 +178,28 @@ def public_facts(facts: ReleaseFacts) -> list[str]:
     if public["generated_labels"] is not None:
         said.append(f"labels of generated images: {public['generated_labels']}")
     return [*said, *([public["start"]] if public.get("start") else [])]
+
+
+def _by_datalens(facts: ReleaseFacts) -> str:
+    mechanism = facts.certificate["mechanism"]
+    starts = facts.certificate["assumed_public"].get("start")
+    beside = ", but for the public weights that it began with" if starts else ""
+    return (
+        f"By DataLens: {mechanism.get('num_teachers')} teachers, each with its own part of the records (at most "
+        f"{mechanism.get('shard_size')} each), looked at images that the generator had drawn and voted where each "
+        f"pixel should move. Only the sum of all votes was used, {_noisily(facts)}. The generator learned from those "
+        f"sums and from nothing else{beside}; they lie in directions.bin, so that anybody can train it again."
+    )
+
+
+def _noisily(facts: ReleaseFacts) -> str:
+    """What hides one teacher in the sums."""
+    reasons = facts.certificate["not_fit_because"]
+    if promises.NO_NOISE in reasons:
+        return "without noise"
+    if promises.AS_PUBLISHED in reasons:
+        return "the largest chosen before noise was added, so that the noise does not hide one person"
+    return "with random noise on every sum"
 
 
 def _unit(facts: ReleaseFacts) -> str:
