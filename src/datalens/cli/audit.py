@@ -14,7 +14,7 @@ from datalens.cli.params import Once, Text, Whole
 from datalens.errors import ConfigError, NotPrivateError
 
 if TYPE_CHECKING:
-    from datalens.audit.findings import Finding
+    from datalens.audit.findings import Finding, Report
     from datalens.data.images import LabelledImages
     from datalens.training.facts import PublicFacts
 
@@ -51,7 +51,8 @@ def audit(run: str, source: str | None, **options: Any) -> int:
 
     Checks the ledger under a second accountant, the partition, the budget, the isolation of teachers, the noise,
     and attacks the mechanism with the worst votes there are; of a baseline, each kind of release that it plans. RUN
-    is not changed. A low bound is what an attack could show, never a proof. A run without a guarantee fails.
+    is not changed. A low bound is what an attack could show, never a proof. A run without a guarantee fails. A file
+    under RUN/release gets no finding that was drawn from people's records, and `datalens report` shows its verdict.
 
     \b
     datalens audit runs/mnist
@@ -90,11 +91,42 @@ def audit(run: str, source: str | None, **options: Any) -> int:
         tell(findings[-1])
     report = Report(tuple(findings))
     last = unfit_line(facts.config)
-    output.finish({"run": run, **report.to_json(), "note": last})
+    told = _told(report, Path(run), options["json_target"])
+    if told is None:
+        output.insist(f"{options['json_target']}: not written, as a check on people's records failed")
+    else:
+        output.finish({"run": run, "ledger_head": _head(Path(run)), **told.to_json(), "note": last})
     if last is not None:
         output.insist(last)
     output.insist(report.verdict)
     return 0 if report.passed else CAUGHT
+
+
+def _told(report: Report, run: Path, target: str | None) -> Report | None:
+    """What is written to ``target``: under ``release/`` without what was drawn from people's records.
+
+    None where that would say less than the truth, since one of those checks failed.
+    """
+    from datalens.audit.findings import Report
+    from datalens.training.run_folder import RunFolder
+
+    if target in (None, STDOUT) or not RunFolder.shares(run, Path(target)):
+        return report
+    if any(finding.private for finding in report.failures):
+        return None
+    return Report(tuple(finding for finding in report.findings if not finding.private))
+
+
+def _head(run: Path) -> str | None:
+    """The hash of the ledger's last line: which state of the run was audited; None of a damaged ledger."""
+    from datalens.errors import LedgerError
+    from datalens.privacy.ledger import Ledger
+    from datalens.training.run_folder import RunFolder
+
+    try:
+        return Ledger.read(RunFolder.open(run).ledger).head[1]
+    except LedgerError:  # which the audit has found
+        return None
 
 
 def _check_options(run: str, source: str | None, options: dict[str, Any]) -> None:

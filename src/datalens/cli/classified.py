@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from datalens.cli.options import DATA_OPTIONS
 from datalens.cli.output import Output
+from datalens.cli.reporting import pages_after
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def report_accuracy(
         "kept_in": str(keep),
     }
     Output(str(keep)).finish(answer)
+    pages_after(Path(run), output, of_owner_alone=True)
     output.finish(answer)
     output.say(f"accuracy {accuracy:.2%} on {test.num_records} test images")
     private = "" if test.public else "; a score on people's data: not to be published"

@@ -13,10 +13,12 @@ from datalens.cli import judged, scoring
 from datalens.cli.classified import open_classifier, report_accuracy
 from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
-from datalens.cli.output import STDOUT, Output
+from datalens.cli.output import Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
+from datalens.cli.reporting import pages_after
 from datalens.cli.sample import warn_unfinished
 from datalens.cli.scores_table import say_scores
+from datalens.cli.targets import refuse_released
 from datalens.errors import ConfigError, DataError, NotPrivateError
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
     from datalens.training.run_folder import RunFolder
 
     output = Output(options["json_target"], quiet=options["quiet"])
-    _refuse_release(options["json_target"], Path(run))
+    refuse_released("--json", options["json_target"], [run])
     _check(options)
     if (classifier := open_classifier(run)) is not None:
         test = _split("test", source, classifier, options)
@@ -163,6 +165,7 @@ def evaluate(run: str, source: str, **options: Any) -> None:
         if options["charge"]:
             answer["released"] = _release(Path(run), data.public, answer, options)
             answer["released_in"] = str(RunFolder.open(Path(run)).scores)
+        pages_after(Path(run), output, of_owner_alone=not options["charge"])
     if not data.public:
         answer.pop("copies", None)
     output.finish(answer)
@@ -286,19 +289,6 @@ def _keep(run: Path, source: str, options: dict[str, Any], answer: dict[str, Any
     path = _private(run, "scores") / f"{'-'.join([*words, 'seed' + str(options['seed'])])}.json"
     Output(str(path)).finish(answer)
     return path
-
-
-def _refuse_release(json_target: str | None, run: Path) -> None:
-    if json_target in (None, STDOUT):
-        return
-    from datalens.training.run_folder import RunFolder
-
-    target = Path(json_target)
-    runs = [folder for folder in target.resolve().parents if RunFolder.holds_run(folder)]
-    if any(RunFolder.shares(folder, target) for folder in (run, *runs)):
-        raise NotPrivateError(
-            f"--json {json_target}: a score on people's data does not go under release/; write it elsewhere"
-        )
 
 
 def _few(names: tuple[str, ...]) -> str:

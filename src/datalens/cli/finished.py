@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalens.cli.output import Output
+from datalens.cli.reporting import pages_after
 
 if TYPE_CHECKING:
     from datalens.baselines.model import Baseline
@@ -41,6 +42,7 @@ def report_training(
     summary, last = run_summary(model), unfit_line(model.config)
     for note in model.notes:
         output.warn(note)
+    pages_after(run, output)
     status = "stopped" if model.was_stopped else "finished"
     output.finish({"run": str(run), "status": status, **summary, "seconds": seconds, "note": last})
     if summary["is_private"]:

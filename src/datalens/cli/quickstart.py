@@ -15,6 +15,7 @@ from datalens.cli.options import json_option, quiet_option, verbose_option
 from datalens.cli.output import Output
 from datalens.cli.params import Number, Once, Text, Whole
 from datalens.cli.progress import TrainingProgress
+from datalens.cli.reporting import pages_after
 from datalens.cli.stopping import interruption_told
 from datalens.errors import ConfigError
 
@@ -96,6 +97,7 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     run.parent.mkdir(parents=True, exist_ok=True)
     with _timed(seconds, "training"), interruption_told(source, run, _root_words(options)):
         model = _trained(config, train_data, run, output)
+    pages_after(run, output)
     release = RunFolder.open(run).release
     samples = marked(release / "samples.npz", publishable=model.is_publishable)
     with _timed(seconds, "sampling"):

@@ -25,6 +25,7 @@ from datalens.cli.options import (
 from datalens.cli.output import Output, check_new_run
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.public_init import read_public_init
+from datalens.cli.reporting import pages_after
 from datalens.cli.resuming import (
     as_resumed,
     changes,
@@ -212,6 +213,7 @@ def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
     else:
         check_new_run(run)
     model, stop = _work(source, run, options, output, ranks)
+    pages_after(run, output)
     _report(model, run, source, options, output, time.monotonic() - started)
     return stop.exit_status if model.was_stopped else 0
 

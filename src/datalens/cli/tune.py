@@ -12,6 +12,7 @@ from datalens.cli.known import CUSTOM, RECIPES, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import Output
 from datalens.cli.params import Kind, Number, Once, Text, Whole
+from datalens.cli.reporting import pages_after
 from datalens.errors import ConfigError
 from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
@@ -189,6 +190,7 @@ def _run(plan: TuningPlan, data: LabelledImages, options: dict[str, Any]) -> Try
 
 def _report(best: Try, plan: TuningPlan, options: dict[str, Any], output: Output, seconds: float) -> None:
     run = Path(options["out"])
+    pages_after(run, output)
     output.finish(
         {
             "run": str(run),

@@ -24,6 +24,21 @@ def lock(descriptor: int, path: Path) -> None:
         raise LedgerError(f"ledger {path} cannot be locked ({error}): keep it on a local disk") from error
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process writes to the file just now; False also where the file system cannot tell.
+
+    The lock is asked for and shared, for no longer than the question takes.
+    """
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def publish(temporary: Path, path: Path) -> None:
     """Give the finished file its name, never replacing an existing one."""
     try:

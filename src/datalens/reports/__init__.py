@@ -1,1 +1,1 @@
-"""Numbers and images into tables and figures; knows nothing of how they were made."""
+"""Numbers and images into tables, figures and pages; knows nothing of how they were made."""

@@ -48,6 +48,7 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     """Write ``certificate.json`` and ``README.md`` from what lies in ``release/``, and return the certificate.
 
     Beside a generator a program is laid that draws from it without this package.
+    A page for browsers was about the state before, so it is removed, for the command line to draw anew.
 
     Args:
         folder: of the run; its network and settings are in place.
@@ -70,6 +71,7 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     )
     files = {path.name: file_digest(path) for path in certified if path.is_file()}
     certificate = build_certificate(ledger, config, files, read_environment(folder.network))
+    folder.report.unlink(missing_ok=True)
     write_json(folder.certificate, certificate)
     write_atomically(folder.data_card, data_card(certificate, read_licence(folder.data_card)).encode())
     note_head(str(ledger.header.get("run_id", "")), ledger.head)

@@ -178,9 +178,19 @@ class RunFolder:
         return self.release / "README.md"
 
     @property
+    def report(self) -> Path:
+        """The same with samples, for a browser; the command line writes it."""
+        return self.release / "report.html"
+
+    @property
     def scores(self) -> Path:
         """Scores that may be shared: on public data, or noisy and charged."""
         return self.release / "scores.json"
+
+    @property
+    def private_report(self) -> Path:
+        """What the owner alone may see, for a browser."""
+        return self.private / "report.html"
 
     @property
     def secrets(self) -> Path:
