@@ -247,9 +247,8 @@ def _split(
             "give the data that the run was trained for"
         )
     if data.image_shape != model.facts.image_shape:
-        sizes = [
-            "x".join(str(side) for side in shape) for shape in (data.image_shape, model.facts.image_shape)
-        ]
+        shapes = data.image_shape, model.facts.image_shape
+        sizes = ["x".join(map(str, shape)) for shape in shapes]
         height, width = model.facts.image_shape[1:]
         raise DataError(
             f"--data {source}: its images are {sizes[0]}, the run's {sizes[1]} (CxHxW); "
