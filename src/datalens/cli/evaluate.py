@@ -16,7 +16,7 @@ from datalens.cli.options import data_options, data_settings, json_option, publi
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
 from datalens.cli.sample import warn_unfinished
-from datalens.cli.scores_table import say_scores
+from datalens.cli.scores_table import few, say_scores
 from datalens.errors import ConfigError, DataError, NotPrivateError
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _split(
         return data
     if data.classes != model.classes:
         raise DataError(
-            f"--data {source}: its classes are {_few(data.classes)}, the run's {_few(model.classes)}; "
+            f"--data {source}: its classes are {few(data.classes)}, the run's {few(model.classes)}; "
             "give the data that the run was trained for"
         )
     if data.image_shape != model.facts.image_shape:
@@ -298,7 +298,3 @@ def _refuse_release(json_target: str | None, run: Path) -> None:
         raise NotPrivateError(
             f"--json {json_target}: a score on people's data does not go under release/; write it elsewhere"
         )
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
