@@ -17,7 +17,7 @@ from datalens.cli.output import Output
 from datalens.cli.params import Once, Range, Several, Text, Whole
 from datalens.cli.reporting import pages_after
 from datalens.cli.sample import warn_unfinished
-from datalens.cli.scores_table import say_scores
+from datalens.cli.scores_table import few, say_scores
 from datalens.cli.targets import refuse_released
 from datalens.errors import ConfigError, DataError, NotPrivateError
 
@@ -246,13 +246,12 @@ def _split(
         return data
     if data.classes != model.classes:
         raise DataError(
-            f"--data {source}: its classes are {_few(data.classes)}, the run's {_few(model.classes)}; "
+            f"--data {source}: its classes are {few(data.classes)}, the run's {few(model.classes)}; "
             "give the data that the run was trained for"
         )
     if data.image_shape != model.facts.image_shape:
-        sizes = [
-            "x".join(str(side) for side in shape) for shape in (data.image_shape, model.facts.image_shape)
-        ]
+        shapes = data.image_shape, model.facts.image_shape
+        sizes = ["x".join(map(str, shape)) for shape in shapes]
         height, width = model.facts.image_shape[1:]
         raise DataError(
             f"--data {source}: its images are {sizes[0]}, the run's {sizes[1]} (CxHxW); "
@@ -289,7 +288,3 @@ def _keep(run: Path, source: str, options: dict[str, Any], answer: dict[str, Any
     path = _private(run, "scores") / f"{'-'.join([*words, 'seed' + str(options['seed'])])}.json"
     Output(str(path)).finish(answer)
     return path
-
-
-def _few(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")

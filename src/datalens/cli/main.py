@@ -84,8 +84,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Every command but completion takes --json FILE (or - for standard output). A mistake exits with status "
-    "2.",
+    epilog="Every command but completion takes --json FILE (- for standard output). A mistake exits with status 2.",
 )
 @click.version_option(__version__, prog_name="datalens", message="%(prog)s %(version)s")
 @click.pass_context

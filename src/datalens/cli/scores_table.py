@@ -76,3 +76,8 @@ def _say_copies(check: dict[str, Any], output: Output) -> None:
         f"{check['share_closer_to_train']:.2%} lie nearer to training than to test images "
         f"(50% where none are copied; z {check['z_score']:.1f})"
     )
+
+
+def few(names: tuple[str, ...]) -> str:
+    """The first six names, and whether there are more."""
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
