@@ -79,8 +79,12 @@ def test_a_wheel_without_git_has_the_package_and_the_fallback(tmp_path: Path) ->
         [points] = [name for name in names if name.endswith("entry_points.txt")]
         assert "datalens = datalens.cli.main:main" in archive.read(points).decode()
     sources = {path.relative_to(REPOSITORY / "src").as_posix() for path in (REPOSITORY / "src").rglob("*.py")}
+    pages = {
+        f"datalens/reports/templates/{path.name}"
+        for path in (REPOSITORY / "src/datalens/reports/templates").iterdir()
+    }
     package = {name for name in names if ".dist-info/" not in name}
-    assert package == (sources | {"datalens/_version.py", "datalens/py.typed"})
+    assert pages and package == (sources | pages | {"datalens/_version.py", "datalens/py.typed"})
     assert {"datalens/models/load_generator.py", "datalens/recipes/mnist.py"} <= package
     for extra in ("dpsgd", "report", "parquet", "huggingface"):
         assert f"Provides-Extra: {extra}\n" in text

@@ -110,7 +110,7 @@ def test_the_page_on_certificates_says_what_one_says(place: Path) -> None:
 def test_marks_give_reasons_and_stand_at_blocks() -> None:
     for path in DOCUMENTS:
         marked = [block for block in blocks(path) if block.not_run]
-        assert path.read_text().count("<!-- not run") == len(marked), name_of(path)
+        assert path.read_text().count("\n<!-- not run: ") == len(marked), name_of(path)
         assert all(len(block.not_run) > 20 for block in marked)
 
 

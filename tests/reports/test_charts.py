@@ -6,7 +6,7 @@ import re
 
 import pytest
 from html_pages import Page
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalens.reports.charts import HEIGHT, WIDTH, Line, belief_chart, line_chart
@@ -14,6 +14,7 @@ from datalens.reports.charts import HEIGHT, WIDTH, Line, belief_chart, line_char
 NUMBERS = st.floats(1e-6, 1e6)
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=9), NUMBERS, st.booleans())
 def test_everything_is_drawn_inside(points: list[tuple[float, float]], ceiling: float, stepped: bool) -> None:
     line = Line(tuple(sorted(points)), stepped=stepped, label="so")
