@@ -227,7 +227,7 @@ def test_several_classifiers_and_measures_in_one_answer(report, samples, tmp_pat
 
 def test_real_images_by_name_are_samples_too(call) -> None:
     answer = call("evaluate", "shapes", "--data", "shapes", *FAST, "-n", 300)
-    assert "trained on 300 synthetic images, tested on 1000 real ones" in answer.out
+    assert "trained on 300 real images, tested on 1000 real ones" in answer.out
 
 
 def test_scores_on_peoples_data_stay_private(call, run, real, report) -> None:
