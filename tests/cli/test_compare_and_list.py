@@ -51,7 +51,7 @@ def test_private_scores_are_asked_for_and_kept_apart(call, two, tmp_path: Path) 
     ("count", "words", "said"),
     [
         (1, (), "two runs or more"),
-        (0, (), "two runs or more"),
+        (0, (), "two runs or more, and got 0; name two at least"),
         (2, ("--out", "no/where.html"), "there is no folder"),
     ],
 )
@@ -87,4 +87,5 @@ def test_a_run_itself_is_listed(call, two) -> None:
 
 def test_nothing_to_list_and_nowhere_to_look(call, tmp_path: Path) -> None:
     assert call("list", tmp_path).last == f"{tmp_path}: holds no runs"
-    assert "is no folder" in call("list", tmp_path / "nowhere").complaint
+    assert "is no folder" in (complaint := call("list", tmp_path / "nowhere").complaint)
+    assert "datalens train" in complaint

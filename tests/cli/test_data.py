@@ -68,6 +68,7 @@ def test_check_of_ones_own_folder(call, tmp_path) -> None:
     answer = call("data", "check", tmp_path / "pets")
     assert answer.status == 0
     assert "4 images of 1x8x8, 2 classes, 3 exact repeats" in answer.out
+    assert "test: none" in answer.out and "test/ beside train/" in answer.out
     (tmp_path / "pets" / "cat" / "bad.png").write_bytes(b"no")
     complaint = call("data", "check", tmp_path / "pets").complaint
     assert "1 of 5 files" in complaint
@@ -91,7 +92,8 @@ def test_a_mistyped_path_is_told_what_lies_beside_it(call, tmp_path) -> None:
 
 
 def test_check_of_shapes_and_of_npz(call, tmp_path) -> None:
-    assert call("data", "check", "shapes").status == 0
+    shapes = call("data", "check", "shapes")
+    assert shapes.status == 0 and "test: none" not in shapes.out
     np.savez(tmp_path / "f.npz", x=np.zeros((2, 8, 8)), y=np.arange(2))
     assert "give --value-range" in call("data", "check", tmp_path / "f.npz").complaint
     assert call("data", "check", tmp_path / "f.npz", "--value-range", "0..1").status == 0

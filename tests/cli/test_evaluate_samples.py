@@ -227,7 +227,7 @@ def test_several_classifiers_and_measures_in_one_answer(report, samples, tmp_pat
 
 def test_real_images_by_name_are_samples_too(call) -> None:
     answer = call("evaluate", "shapes", "--data", "shapes", *FAST, "-n", 300)
-    assert "trained on 300 synthetic images, tested on 1000 real ones" in answer.out
+    assert "trained on 300 real images, tested on 1000 real ones" in answer.out
 
 
 def test_scores_on_peoples_data_stay_private(call, run, real, report) -> None:
@@ -332,5 +332,6 @@ def test_every_form_that_sample_writes_is_scored_alike(call, run, report, tmp_pa
         assert call("sample", run, "-n", 40, "--seed", 1, "--out", tmp_path / name, *form).status == 0
         answer = report(tmp_path / name, *FAST)
         assert answer["samples"]["source"] == source and answer["samples"]["jpeg_files"] == 0
-        found.append(answer["utility"])
+        [result] = answer["utility"].values()
+        found.append(result | {"seconds": None})
     assert all(utility == found[0] for utility in found)

@@ -85,8 +85,8 @@ def test_own_baseline_is_a_method_like_any_other(tmp_path: Path) -> None:
         ["train", "shapes", "--method", "mean-images", "--epsilon", "1", "--out"],
     )
     assert "mean-images: epsilon 0.99" in run("own_baseline.py", *words, made)
-    drawn = run("own_baseline.py", "sample", made, "-n", "8", "--out", str(tmp_path / "pictures"))
-    assert "8 images of 4 classes" in drawn
+    drawn = run("own_baseline.py", "sample", made, "-n", "100", "--out", str(tmp_path / "pictures"))
+    assert "100 images of 4 classes" in drawn
 
 
 def test_picture_of_samples_draws_every_class() -> None:

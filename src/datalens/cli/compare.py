@@ -45,7 +45,7 @@ def compare(
     from datalens.training.files import PRIVATE, SHARED, write_atomically
 
     if len(runs) < 2:
-        raise ConfigError(f"compare: takes two runs or more, and {len(runs)} was given; name another")
+        raise ConfigError(f"compare: takes two runs or more, and got {len(runs)}; name two at least")
     if len({os.path.realpath(run) for run in runs}) < len(runs):
         raise ConfigError("compare: names one run twice; name each once")
     for option, target in (("--out", out), ("--json", json_target)):

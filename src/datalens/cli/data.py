@@ -33,7 +33,7 @@ def data() -> None:
     """
 
 
-@data.command("list", cls=Once)
+@data.command("list", cls=Once, short_help="Sources that have a name, and which are here.")
 @_root_option
 @json_option
 def list_command(data_root: str | None, json_target: str | None) -> None:
@@ -59,7 +59,7 @@ def list_command(data_root: str | None, json_target: str | None) -> None:
     )
 
 
-@data.command("fetch", cls=Once)
+@data.command("fetch", cls=Once, short_help="Bring a published set here, and verify it.")
 @click.argument("name", type=Text(*SOURCES))
 @_root_option
 @quiet_option
@@ -80,7 +80,7 @@ def fetch_command(name: str, data_root: str | None, quiet: bool, json_target: st
     output.say(f"{report.name}: complete in {report.folder} ({report.way})")
 
 
-@data.command("check", cls=Once)
+@data.command("check", cls=Once, short_help="Read SOURCE as a training would.")
 @click.argument("source", type=Text(*SOURCES, paths=True))
 @data_options
 @quiet_option
@@ -119,6 +119,11 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
         )
         for note in split["notes"]:
             output.warn(note)
+    if splits and all(split["split"] != "test" for split in splits):
+        output.say(
+            "test: none, which training does without; `datalens evaluate` takes the accuracy on one: test/ beside "
+            "train/, x_test and y_test, or a column `split`"
+        )
     if bad and not skips:
         raise DataError(
             f"{source}: {len(bad)} of {len(files)} files are missing or damaged, {first}; "

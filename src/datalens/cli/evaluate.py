@@ -234,7 +234,7 @@ def _split(
 
     if split not in available_splits(source):
         remedy = {
-            "test": "put test images into test/ beside train/, or x_test, y_test",
+            "test": "put test images into test/ beside train/, x_test and y_test, or rows whose `split` is test",
             "train": "is, fid, kid and copies need the real training images",
         }[split]
         raise DataError(f"--data {source}: has no {split} split; {remedy}")

@@ -38,7 +38,7 @@ def list_runs(folder: str, quiet: bool, json_target: str | None) -> None:
     output = Output(json_target, quiet=quiet)
     root = Path(folder)
     if not root.is_dir():
-        raise RunError(f"{folder}: is no folder; give the one that holds your runs")
+        raise RunError(f"{folder}: is no folder; give the one that holds your runs, or `datalens train` one")
     found = [run_status(name, *sides) for name, sides in _runs(root)]
     for status in found:
         if status.problem is not None:

@@ -15,10 +15,11 @@ def say_scores(answer: dict[str, Any], output: Output, *, copies_kept: bool) -> 
         output: Who says it.
         copies_kept: Whether a copy check was made whose result is only in the kept file.
     """
+    kind = "real" if answer["samples"]["source"] == "named" else "synthetic"
     for classifier, result in answer.get("utility", {}).items():
         output.say(
             f"accuracy {result['last_accuracy']:.2%} (last of {result['epochs']} epochs; {classifier} "
-            f"trained on {result['num_train']} synthetic images, tested on {result['num_test']} real ones)"
+            f"trained on {result['num_train']} {kind} images, tested on {result['num_test']} real ones)"
         )
         output.say(
             f"best epoch {result['best_epoch_accuracy']:.2%} (epoch {result['best_epoch']}, chosen on the test "

@@ -38,7 +38,7 @@ def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
         )
     return (
         f"{data.name}: {report.num_extra} of {report.num_records} images repeat another exactly ({report.num_copied} "
-        f"different ones, the most frequent {report.largest_group} times), and copies reach several teachers; "
+        f"different ones, the most frequent {report.largest_group} times), and each copy counts as a record; "
         f"the guarantee covers {group_size} of them: remove the copies, or give --group-size "
         f"{report.largest_group} where they are one person's"
     )
