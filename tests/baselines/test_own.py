@@ -7,8 +7,10 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -25,6 +27,9 @@ from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation
 from datalens.privacy.ledger import Ledger
+from datalens.reports.facts import read_release
+from datalens.reports.release_page import release_page
+from datalens.reports.using import python_lines, shell_lines
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -72,6 +77,35 @@ def test_it_spends_what_was_asked_for_and_says_who_answers_for_it(run: Path) -> 
     assert "no part of DataLens" in page and "datalens sample" not in page
     assert "paper about the method *mean-images*" in page
     assert load_run(run).sample(6, seed=0)[0].shape[0] == 6
+
+
+def test_its_page_is_about_the_method_and_about_no_teachers(run: Path) -> None:
+    facts = read_release(run / "release")
+    page = release_page(facts)
+    assert promises.OWN_METHOD_TEXT.format(name="mean-images") in page and "By DataLens" not in page
+    assert shell_lines(facts).startswith("# by the program of whoever wrote the method")
+    assert python_lines(facts).startswith("# in a program that has registered the method")
+
+
+def test_a_plan_under_another_name_is_refused(registered: ModuleType, tmp_path: Path) -> None:
+    """Else the certificate would name a method of DataLens, and lack the caution."""
+
+    @dataclass(frozen=True)
+    class Disguised(registered.MeanImages):
+        name: ClassVar[str] = "moments"
+
+    class DisguisedSettings(registered.MeanSettings):
+        def plan(self, privacy: own.Privacy, size: own.PublicSize) -> Disguised:
+            return Disguised.fitting(self, privacy, size)
+
+    own.register("disguised", DisguisedSettings)
+    try:
+        model = own.Baseline(own.baseline("disguised", epsilon=2.0, delta=1e-3))
+        with pytest.raises(ConfigError, match=r"'disguised': its settings plan the method 'moments'"):
+            model.fit(shapes(), out=tmp_path / "run")
+    finally:
+        del METHODS["disguised"]
+    assert not (tmp_path / "run").exists()
 
 
 def test_methods_of_datalens_are_not_cautioned_about(tmp_path: Path) -> None:

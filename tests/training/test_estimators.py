@@ -103,6 +103,7 @@ def test_settings_of_a_method_have_names_too() -> None:
         ({"epsilon": 1.0}, "parameter 'epsilon' is unknown; known: config, and what is in config__recipe"),
         ({"config__privacy__epsilon": -1.0}, "epsilon = -1.0"),
         ({"config": 3}, "config is of type int: give a "),
+        ({"config__privacy": None}, "privacy = None: has no settings below it, and privacy__... was given"),
     ],
 )
 def test_what_cannot_be_set_is_refused_and_changes_nothing(
@@ -151,6 +152,13 @@ def test_what_was_trained_decides_whether_it_may_be_published() -> None:
     assert not model.is_publishable
     model.set_params(config__privacy__insecure_seed=None)
     assert not model.is_publishable and "NO: noise and secrets come from an insecure seed" in html_of(model)
+
+
+def test_settings_of_the_next_training_are_not_said_of_this_one() -> None:
+    model = dp_merf().fit(load_shapes("train"))
+    before = repr(model)
+    model.set_params(config__privacy__epsilon=0.01)
+    assert repr(model) == before and "epsilon 0.01" not in before
 
 
 def html_of(model: Any) -> str:

@@ -60,7 +60,7 @@ def run_summary(model: DataLens | Baseline | DPSGDClassifier) -> dict[str, Any]:
     from datalens.privacy.budget import authorisations
     from datalens.training.synthesizer import DataLens
 
-    config, facts = model.config, model.facts
+    config, facts = model.facts.config, model.facts
     authorised = authorisations(model.ledger)[-1].authorisation
     return {
         "recipe": config.recipe,

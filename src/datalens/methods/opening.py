@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from datalens.data.images import LabelledImages
-from datalens.errors import BudgetError, PrivacyWarning, RunError
+from datalens.errors import BudgetError, ConfigError, PrivacyWarning, RunError
 from datalens.methods.facts import MethodConfig, MethodFacts, plan_of
 from datalens.methods.method import Planned, PlannedMethod, PublicSize
 from datalens.noise import NoiseSource, make_noise
@@ -75,6 +75,11 @@ def decide(
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
     size = PublicSize(num_records, data.image_shape, data.num_classes, of_groups)
     method = plan_of(config.settings, privacy, size)
+    if method.name != config.method:
+        raise ConfigError(
+            f"method {config.method!r}: its settings plan the method {method.name!r}, and the certificate would be "
+            "about that one; give settings of the method, or the plan its name"
+        )
     seed = privacy.insecure_seed
     public, private = (
         Streams.from_entropy() if seed is None else Streams.from_insecure_seed(seed, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from datalens.privacy.baseline_card import is_baseline
+from datalens.privacy.baseline_card import is_baseline, is_of_own_method
 
 _DATALENS = """```bibtex
 @inproceedings{wang2021datalens,
@@ -50,14 +50,14 @@ _PAPERS = {
 
 def citation(certificate: Mapping[str, Any]) -> list[str]:
     """Paragraphs: the method's paper, the software with its version, and the run by its ledger."""
-    paper = _paper(certificate["mechanism"]["name"]) if is_baseline(certificate) else _DATALENS
     version, run = certificate["environment"].get("datalens"), certificate["ledger"]["run_id"]
     software = (
         f"The software is DataLens{'' if version is None else f' {version}'}, an independent implementation"
     )
-    return [paper, f"{software}; this run is `{run}`."]
+    return [_paper(certificate), f"{software}; this run is `{run}`."]
 
 
-def _paper(name: str) -> str:
-    """Whom to cite for a baseline; a method that somebody registered is theirs to cite."""
-    return _PAPERS.get(name, f"Of a paper about the method *{name}* whoever wrote it can tell.")
+def _paper(certificate: Mapping[str, Any]) -> str:
+    if is_of_own_method(certificate):
+        return "The method is no part of DataLens: whoever wrote it says whom to cite for it."
+    return _PAPERS[certificate["mechanism"]["name"]] if is_baseline(certificate) else _DATALENS

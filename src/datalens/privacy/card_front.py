@@ -131,7 +131,7 @@ def _tags(certificate: Mapping[str, Any]) -> str:
     private = certificate["fit_for_publication"] and certificate["guarantee"]["epsilon"] is not None
     tags = ["differential-privacy" if private else "not-for-publication", "datalens"]
     tags += [] if is_classifier(certificate) else ["synthetic"]
-    tags += [str(certificate["mechanism"]["name"])] if is_baseline(certificate) else []
+    tags += [yaml_text(str(certificate["mechanism"]["name"]))] if is_baseline(certificate) else []
     return "\n".join(["tags:", *(f"- {tag}" for tag in tags)])
 
 

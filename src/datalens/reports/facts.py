@@ -10,6 +10,7 @@ from typing import Any
 
 from datalens.errors import NotPrivateError, RunError
 from datalens.privacy import promises
+from datalens.privacy.baseline_card import is_of_own_method
 from datalens.privacy.ledger import Ledger
 from datalens.reports.progress import Progress, progress_of
 from datalens.reports.spending import SpentPoint, spending
@@ -85,6 +86,11 @@ class ReleaseFacts:
     def is_classifier(self) -> bool:
         """Whether a classifier was trained and no generator."""
         return self.certificate["mechanism"].get("name") in promises.CLASSIFIERS
+
+    @property
+    def is_of_own_method(self) -> bool:
+        """Whether the method is no part of DataLens, so that only its author's program opens the run."""
+        return is_of_own_method(self.certificate)
 
     @property
     def is_fit(self) -> bool:

@@ -21,6 +21,11 @@ def shell_lines(facts: ReleaseFacts) -> str:
     """What to type in a terminal; ``RUN`` stands for the folder above."""
     if facts.is_classifier:
         return "pip install 'datalens-dp[dpsgd]'\ndatalens evaluate RUN --data SOURCE\ndatalens verify RUN"
+    if facts.is_of_own_method:
+        return (
+            "# by the program of whoever wrote the method, which registers it\n"
+            "python PROGRAM sample RUN --num-samples 10000 --out samples.npz"
+        )
     replay = " --replay" if facts.method == DATALENS else ""
     return (
         "pip install datalens-dp\ndatalens sample RUN --num-samples 10000 --out samples.npz\n"
@@ -32,8 +37,11 @@ def python_lines(facts: ReleaseFacts) -> str:
     """The same in Python."""
     if facts.is_classifier:
         return 'from datalens.dpsgd import DPSGDClassifier\n\nnumbers = DPSGDClassifier.load("RUN").predict(images)'
+    before = ""
+    if facts.is_of_own_method:
+        before = "# in a program that has registered the method\n"
     loader, load = ("DataLens", "DataLens.load") if facts.method == DATALENS else ("load_run", "load_run")
-    return f'from datalens import {loader}\n\nimages, labels = {load}("RUN").sample(1000)'
+    return f'{before}from datalens import {loader}\n\nimages, labels = {load}("RUN").sample(1000)'
 
 
 def citation(facts: ReleaseFacts) -> str:

@@ -124,7 +124,9 @@ def making(facts: ReleaseFacts) -> list[str]:
     """How it was trained, a paragraph each."""
     certificate, progress = facts.certificate, facts.progress
     name = str(certificate["mechanism"].get("name"))
-    if name in promises.METHOD_TEXT:
+    if facts.is_of_own_method:
+        said = [promises.OWN_METHOD_TEXT.format(name=name)]
+    elif name in promises.METHOD_TEXT:
         published = promises.AS_PUBLISHED in certificate["not_fit_because"]
         said = [(promises.PUBLISHED_METHOD_TEXT if published else promises.METHOD_TEXT)[name]]
     elif certificate["noise"]["releases"]:

@@ -17,8 +17,11 @@ _SHOWN_CLASSES = 10
 
 
 def in_words(model: Certified[Any, Any]) -> str:
-    """One line for a prompt, such as ``DataLens(mnist-quick, epsilon 1, delta 1e-05): nothing trained yet``."""
-    config = model.config
+    """One line for a prompt, such as ``DataLens(mnist-quick, epsilon 1, delta 1e-05): nothing trained yet``.
+
+    After a training it is about what was trained, whatever settings the next one has.
+    """
+    config = model.facts.config if model.is_fitted else model.config
     promise = "no guarantee"
     if config.privacy.is_private:
         promise = f"epsilon {config.privacy.epsilon:g}, delta {config.privacy.delta:g}"

@@ -67,6 +67,11 @@ def changed(settings: AnySection, changes: Mapping[str, Any]) -> AnySection:
         else:
             values[name] = value
     for name, of_section in below.items():
+        if not isinstance(values[name], Section):
+            shown = f"{values[name]!r:.60}"
+            raise ConfigError(
+                f"{name} = {shown}: has no settings below it, and {name}{_BELOW}... was given; leave one out"
+            )
         values[name] = changed(values[name], of_section)
     return validated(type(settings), values)
 

@@ -71,9 +71,10 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
     )
     files = {path.name: file_digest(path) for path in certified if path.is_file()}
     certificate = build_certificate(ledger, config, files, read_environment(folder.network))
+    page = data_card(certificate, read_licence(folder.data_card)).encode()
     folder.report.unlink(missing_ok=True)
     write_json(folder.certificate, certificate)
-    write_atomically(folder.data_card, data_card(certificate, read_licence(folder.data_card)).encode())
+    write_atomically(folder.data_card, page)
     note_head(str(ledger.header.get("run_id", "")), ledger.head)
     return certificate
 
