@@ -75,7 +75,7 @@ def test_it_spends_what_was_asked_for_and_says_who_answers_for_it(run: Path) -> 
     assert guarantee["cautions"] == [promises.OWN_METHOD]
     page = (run / "release" / "README.md").read_text()
     assert "no part of DataLens" in page and "datalens sample" not in page
-    assert "paper about the method *mean-images*" in page
+    assert "whoever wrote it says whom to cite for it" in page
     assert load_run(run).sample(6, seed=0)[0].shape[0] == 6
 
 

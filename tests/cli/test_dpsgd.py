@@ -49,7 +49,7 @@ def test_it_is_verified_and_scored_on_published_images(call: Any, run: Path) -> 
     assert 0 <= said["accuracy"] <= 1 and said["num_test"] == 1000 and said["measured_on_public_data"]
     assert said["privacy"]["training"] == "topagg"
     assert {path.name for path in (run / "release").iterdir()} == {
-        "config.json", "ledger.jsonl", "certificate.json", "README.md", "classifier.safetensors"
+        "config.json", "ledger.jsonl", "certificate.json", "README.md", "classifier.safetensors", "report.html"
     }  # fmt: skip
 
 

@@ -83,7 +83,9 @@ def test_a_run_is_trained_shared_loaded_and_verified(tmp_path: Path) -> None:
     names = {path.name for path in release_of(tmp_path / "run").iterdir()}
     assert names == {"config.json", "ledger.jsonl", "certificate.json", "README.md", "classifier.safetensors"}
     page = (release_of(tmp_path / "run") / "README.md").read_text()
-    assert page.startswith("# A classifier of images") and "DPSGDClassifier.load" in page
+    front, body = page.removeprefix("---\n").split("\n---\n", 1)
+    assert "pipeline_tag: image-classification" in front.split("\n")
+    assert body.strip().startswith("# A classifier of images") and "DPSGDClassifier.load" in body
     assert "datalens sample" not in page and "generator" not in page
 
 

@@ -194,6 +194,7 @@ def test_r17_every_file_of_a_run_may_be_the_one_that_does_not_fit(tmp_path: Path
     found = verify_run(runs[FILES.index("meta.json")], replay=True)
     assert found.agrees, found.differences
     names = {path.name for path in runs[0].rglob("*") if path.is_file()}
+    names.remove("report.html")  # drawn last, from the others: without room for it there is a warning
     assert names == {name for name in FILES if isinstance(name, str)}, "a new file: add it above"
     _all_is_in_the_budget(place, runs)
 

