@@ -156,10 +156,14 @@ def test_table_6_has_steps_trainings_and_the_papers_seconds_with_ratios(
     for one, took in ((TOPAGG, 200.0), (D2P_FED, 300.0)):
         store.add(cells[one], {SHORT: {}}, {"training_seconds": took})
     store.add(cells[SOUND], {}, {REFUSED: "too dear"})
+    others = cells_of_equal_steps("fashion-mnist")
+    for one, took, machine in ((TOPAGG, 200.0, "slow"), (D2P_FED, 90.0, "fast")):
+        store.add(others[one], {SHORT: {}}, {"training_seconds": took, "environment": {"machine": machine}})
     grid = draw_table_6(ResultsStore(store.path, read_only=True), Workplace(tmp_path), tmp_path)
     drawn = {row[:2]: row[2:] for row in grid.rows}
     assert drawn["MNIST", "TopAgg"] == ("1.50 (1.00 to 2.00)", "1.00", "200", "1.00", "338", "1.00")
     assert drawn["MNIST", "D2P-Fed"] == ("4.00 (2.00 to 6.00)", "2.50", "300", "1.50", "492", "1.46")
+    assert drawn["Fashion-MNIST", "D2P-Fed"][2:4] == ("90", ""), "of another machine than TopAgg's"
     assert drawn["MNIST", PUBLISHED.title][2:] == ("not run", "", "785", "2.32")
     assert drawn["MNIST", SOUND.title][2:] == ("refused", "", "", "")
     assert drawn["CelebA-Hair", "D2P-Fed"] == ("no files", "", "no files", "", "8092", "7.22")
