@@ -250,7 +250,9 @@ def test_without_it_settings_ledger_and_certificate_are_as_they_were(tmp_path: P
         *("bound_on_records", "num_teachers", "slots_of_each_teacher", "image_shape", "classes"),
         *("classes_were_read_off_the_data", "class_list", "generated_labels", "data"),
     ]
-    assert list(certificate["files"]) == ["config.json", "directions.bin", "generator.safetensors"]
+    assert list(certificate["files"]) == [
+        *("config.json", "directions.bin", "generator.safetensors", "load_generator.py")
+    ]
     assert not (release / FILE).exists()
     page = (release / "README.md").read_text()
     assert "learned from those sums and from nothing else; they are in" in page

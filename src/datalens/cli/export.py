@@ -11,12 +11,12 @@ import click
 import numpy as np
 
 from datalens.cli.options import json_option, quiet_option
-from datalens.cli.output import Output, check_parent
+from datalens.cli.output import STDOUT, Output, check_parent
 from datalens.cli.params import Kind, Once, Text, Whole
 from datalens.cli.sample import counted, refuse_inside, warn_unfinished
 from datalens.cli.stopping import termination_interrupts
 from datalens.cli.targets import check_room, marked
-from datalens.errors import RunError
+from datalens.errors import ConfigError, RunError
 from datalens.privacy.card_front import Licence
 from datalens.privacy.promises import CERTIFICATE_FILE
 from datalens.writing import Contents, SampleFormat
@@ -72,6 +72,8 @@ def export(
     output = Output(json_target, quiet=quiet)
     model = load_run(run)
     target = marked(Path(out), publishable=model.is_publishable)
+    if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
+        raise ConfigError(f"--json {json_target}: is the folder of --out too; give it another name")
     contents = Contents(num_samples, model.facts.image_shape, tuple(model.classes))
     check_format(form.samples, contents)
     check_parent(target, "--out")
