@@ -142,3 +142,9 @@ def test_a_file_for_each_image(call, trained, tmp_path) -> None:
     pictures = list((tmp_path / "set" / "train").glob("*/*.png"))
     assert len(pictures) == 7
     assert {np.asarray(Image.open(path)).shape for path in pictures} == {(16, 16)}
+
+
+def test_one_name_is_not_folder_and_answer(call, trained, tmp_path) -> None:
+    target = tmp_path / "out"
+    answer = call("export", trained, "--to", "imagefolder", "-n", "2", "--out", target, "--json", target)
+    assert answer.status == 2 and "is the folder of --out too" in answer.err and not target.exists()

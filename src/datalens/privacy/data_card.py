@@ -71,7 +71,7 @@ def promise_and_making(certificate: Mapping[str, Any]) -> list[str]:
                 f"the list of classes ({public['class_list']})",
                 "the size of the images",
                 *([] if labels is None else [f"labels of generated images: {labels}"]),
-                *([] if "start" not in public else [public["start"]]),
+                *([] if "start" not in public else [plain(public["start"])]),
             ]
         ),
         "## What is not covered",
