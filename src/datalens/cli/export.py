@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -113,12 +113,13 @@ def _pages(folder: RunFolder, form: ExportForm, licence: Licence, num_samples: i
     """Card and certificate, by the names of their files.
 
     Raises:
-        RunError: the certificate is missing, damaged, or about another generator.
+        RunError: the certificate is missing, damaged, about another generator, or says what its ledger does not.
     """
     from datalens.privacy.dataset_card import dataset_card
-    from datalens.training.files import file_digest, read_json
+    from datalens.reports.facts import read_release
+    from datalens.training.files import file_digest
 
-    certificate: Any = read_json(folder.certificate)
+    certificate = read_release(folder.release).certificate
     try:
         if certificate["files"][folder.generator.name] != file_digest(folder.generator):
             raise RunError(

@@ -154,7 +154,10 @@ def read_release(release: Path) -> ReleaseFacts:
     certificate, config = read_object(release / CERTIFICATE), read_object(release / CONFIG)
     ledger = Ledger.read(release / LEDGER)
     with understood(release):
-        _check_promise(certificate, build_certificate(ledger, config, {}, {}), release)
+        expected = build_certificate(ledger, config, {}, {})
+    with understood(release / CERTIFICATE):
+        _check_promise(certificate, expected, release)
+    with understood(release):
         guarantee = certificate["guarantee"]
         facts = ReleaseFacts(
             certificate=certificate,
@@ -177,8 +180,8 @@ def read_release(release: Path) -> ReleaseFacts:
 
 
 @contextmanager
-def understood(release: Path) -> Iterator[None]:
-    """What is read off the files of a release, which may come from anywhere.
+def understood(source: Path) -> Iterator[None]:
+    """What is read off a file or the files of a folder, which may come from anywhere.
 
     Raises:
         RunError: something in them is missing, or of another kind than it should be.
@@ -190,7 +193,7 @@ def understood(release: Path) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RunError(
-            f"{release}: cannot be understood ({type(error).__name__}: {reason:.120}); see datalens verify"
+            f"{source}: cannot be understood ({type(error).__name__}: {reason:.120}); see datalens verify"
         ) from None
 
 
