@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -190,3 +190,11 @@ def test_the_least_noise_is_found(registered: ModuleType) -> None:
     accountant = Accountant(AccountantKind.EXACT)
     assert 0.998 < accountant.epsilon([planned.event], config.privacy.delta) <= 1.0
     assert planned.event.sensitivity == registered.LEVELS * math.sqrt(size.dim)
+
+
+@pytest.mark.parametrize("settings", [int, None, "MeanSettings"])
+def test_only_classes_of_settings_are_registered(settings: Any) -> None:
+    with pytest.raises(ConfigError, match="is no class of MethodSettings"):
+        own.register("some-method", settings)
+    with pytest.raises(ConfigError, match="a method is named"):
+        own.register(5, next(iter(METHODS.values())))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,23 @@ def test_twin_is_not_written_under_release(run: Path, capsys: pytest.CaptureFixt
 
 def test_no_run_is_a_mistake(tmp_path: Path) -> None:
     assert main(["audit", str(tmp_path)]) == 2
+
+
+def test_what_lies_under_release_names_no_place(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = run / "release" / "audit.json"
+    try:
+        main(["audit", str(run), *QUICK, "--json", str(target)])
+        assert str(run) not in target.read_text() and "run" not in json.loads(target.read_text())
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def test_private_findings_go_under_nobodys_release(run: Path, tmp_path: Path) -> None:
+    target = shutil.copytree(run, tmp_path / "other") / "release" / "audit.json"
+    assert main(["audit", str(run), *QUICK, "--json", str(tmp_path / "whole.json")]) == 0
+    whole = json.loads((tmp_path / "whole.json").read_text())
+    assert any(finding["private"] for finding in whole["findings"])
+    assert main(["audit", str(run), *QUICK, "--json", str(target)]) == 0
+    assert not any(finding["private"] for finding in json.loads(target.read_text())["findings"])
+    twin = ["audit", str(run), "--twin", "--data", "shapes", "--json", str(target)]
+    assert main(twin) == 2

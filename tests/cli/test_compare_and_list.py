@@ -87,5 +87,56 @@ def test_a_run_itself_is_listed(call, two) -> None:
 
 def test_nothing_to_list_and_nowhere_to_look(call, tmp_path: Path) -> None:
     assert call("list", tmp_path).last == f"{tmp_path}: holds no runs"
+<<<<<<< HEAD
     assert "is no folder" in (complaint := call("list", tmp_path / "nowhere").complaint)
     assert "datalens train" in complaint
+=======
+    assert "is no folder" in call("list", tmp_path / "nowhere").complaint
+
+
+def test_runs_of_one_name_are_told_apart_without_saying_where_they_lay(call, two, tmp_path: Path) -> None:
+    one, other = two
+    twin = tmp_path / "runs" / "deep" / "one"
+    shutil.move(other, twin)
+    target = tmp_path / "compare.html"
+    assert call("compare", one, twin, "--out", target).status == 0
+    page = check_page(target.read_text())
+    assert "runs/one" in page.text and "deep/one" in page.text and str(tmp_path) not in page.source
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "ledger.jsonl", "config.json", "report.html"])
+def test_no_answer_replaces_a_file_of_a_run(call, two, name: str) -> None:
+    one, other = two
+    target = one / "release" / name
+    before = target.read_bytes()
+    for words in (("--out", target), ("--json", target)):
+        answer = call("compare", one, other, *words)
+        assert answer.status == 2 and "is a file of that run itself" in answer.err
+    assert target.read_bytes() == before
+
+
+def test_one_file_is_not_page_and_answer(call, two, tmp_path: Path) -> None:
+    answer = call("compare", *two, "--out", tmp_path / "a", "--json", tmp_path / "." / "a")
+    assert answer.status == 2 and "is the file of --out too" in answer.err and not (tmp_path / "a").exists()
+
+
+def test_names_of_folders_mean_nothing_to_a_terminal(call, two, tmp_path: Path) -> None:
+    one, _ = two
+    shutil.copytree(one, tmp_path / "odd" / "a\x1b[31m\nb")
+    answer = call("list", tmp_path / "odd")
+    assert answer.status == 0 and "\x1b" not in answer.out
+    assert len(answer.out.splitlines()) == 2
+
+
+def test_a_private_side_that_cannot_be_looked_into_is_a_line(
+    call, two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datalens.reports import status
+
+    def closed(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(status, "is_locked", closed)
+    answer = call("list", two[0])
+    assert answer.status == 0 and "damaged" in answer.out
+>>>>>>> hostile

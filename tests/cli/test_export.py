@@ -142,3 +142,19 @@ def test_a_file_for_each_image(call, trained, tmp_path) -> None:
     pictures = list((tmp_path / "set" / "train").glob("*/*.png"))
     assert len(pictures) == 7
     assert {np.asarray(Image.open(path)).shape for path in pictures} == {(16, 16)}
+
+
+def test_one_name_is_not_folder_and_answer(call, trained, tmp_path) -> None:
+    target = tmp_path / "out"
+    answer = call("export", trained, "--to", "imagefolder", "-n", "2", "--out", target, "--json", target)
+    assert answer.status == 2 and "is the folder of --out too" in answer.err and not target.exists()
+
+
+def test_a_promise_that_the_ledger_does_not_bear_out_is_not_exported(call, trained, tmp_path) -> None:
+    path = Path(shutil.copytree(trained, tmp_path / "run")) / "release" / "certificate.json"
+    certificate = json.loads(path.read_text())
+    certificate["guarantee"]["epsilon"] = 0.01
+    path.write_text(json.dumps(certificate))
+    answer = call("export", tmp_path / "run", "--to", "imagefolder", "-n", 2, "--out", tmp_path / "set")
+    assert "says another epsilon than its ledger gives" in answer.complaint
+    assert not (tmp_path / "set").exists()

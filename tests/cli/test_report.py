@@ -195,3 +195,71 @@ def test_what_the_paper_prints_stands_beside() -> None:
     )
     assert {row[0]: row[1:] for row in small.rows}["G-PATE"][-1] == "55.67%"
     assert printed_for("shapes", 1.0) is None is printed_for("private", None)
+
+
+def _with(value: object, path: tuple[str | int, ...], new: object) -> object:
+    """Plain values with one of them changed."""
+    whole = json.loads(json.dumps(value))
+    place = whole
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = new
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        (("mechanism",), 1),
+        (("noise", "releases"), None),
+        (("spent",), {}),
+        (("assumed_public",), []),
+        (("guarantee", "replace_one", "epsilon"), "x"),
+        (("not_covered",), 3),
+        (("tuning",), 5),
+        (("ledger",), {"run_id": "r"}),
+        (("environment",), "<x>\n"),
+    ],
+)
+def test_a_damaged_certificate_is_one_line(call, run: Path, path: tuple[str | int, ...], new: object) -> None:
+    certificate = run / "release" / "certificate.json"
+    certificate.write_text(json.dumps(_with(json.loads(certificate.read_text()), path, new)))
+    before = page_of(run).read_bytes()
+    answer = call("report", run)
+    assert answer.status == 2 and "cannot be understood" in answer.err and len(answer.err.splitlines()) == 1
+    assert page_of(run).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        (("guarantee", "epsilon"), 0.01),
+        (("guarantee", "epsilon"), float("nan")),
+        (("guarantee", "epsilon"), None),
+        (("guarantee", "delta"), 1e-9),
+        (("guarantee", "adjacency"), "add-or-remove-one-group"),
+        (("guarantee", "group_size"), 100),
+        (("not_fit_because",), ["nothing"]),
+        (("fit_for_publication",), False),
+    ],
+)
+def test_no_page_promises_what_the_ledger_does_not(
+    call, run: Path, tmp_path: Path, path: tuple[str, ...], new: object
+) -> None:
+    certificate = run / "release" / "certificate.json"
+    certificate.write_text(json.dumps(_with(json.loads(certificate.read_text()), path, new)))
+    before = page_of(run).read_bytes()
+    for words in (("report", run), ("compare", run, shutil.copytree(run, tmp_path / "b"))):
+        answer = call(*words)
+        assert answer.status == 2 and f"says another {path[-1]} than its ledger gives" in answer.err
+    assert page_of(run).read_bytes() == before
+
+
+def test_a_page_that_fails_leaves_no_time(call, run: Path) -> None:
+    import os
+
+    page_of(run).unlink()
+    page_of(run).mkdir()
+    os.utime(run / "release", (0, 0))
+    assert call("report", run).status == 2
+    assert (run / "release").stat().st_mtime == 0

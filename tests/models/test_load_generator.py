@@ -133,3 +133,12 @@ def test_the_certificate_vouches_for_it(tmp_path: Path) -> None:
     assert (release / "load_generator.py").read_bytes() == source
     assert "load_generator.py" in json.loads((release / "certificate.json").read_text())["files"]
     assert DataLens.load(tmp_path / "run").sample(2)[0].shape == (2, 1, 8, 8)
+
+
+def test_a_folder_that_is_there_is_one_line(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    program = tmp_path / "run" / "release" / "load_generator.py"
+    words = [sys.executable, program, "3", tmp_path]
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1 and "File exists; give a new folder" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1

@@ -239,3 +239,13 @@ def test_a_spent_budget_says_that_nothing_is_left(tmp_path: Path) -> None:
         opened.budget.charge(event)
         with pytest.raises(BudgetError, match="nothing is left"):
             opened.require(event, 2)
+
+
+def test_its_name_is_text_on_a_runs_page_and_of_one_line(tmp_path: Path) -> None:
+    create_dataset_budget(tmp_path / "b", "<b>x</b> [y](z) www.y.z", 3.0, 1e-5)
+    model = DataLens(small_config())
+    model.fit(small_data(), out=tmp_path / "run", budget_file=tmp_path / "b")
+    page = (tmp_path / "run" / "release" / "README.md").read_text()
+    assert "<b>" not in page and "[y](z)" not in page and "www.y" not in page
+    with pytest.raises(ConfigError, match="cannot be printed"):
+        create_dataset_budget(tmp_path / "c", "a\n# b", 1.0, 1e-5)

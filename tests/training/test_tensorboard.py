@@ -115,3 +115,12 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 
 def test_the_way_to_draw_is_no_part_of_where_a_run_stands() -> None:
     assert Progress(1, 2, 0.5, 1.0, lambda _: None) == Progress(1, 2, 0.5, 1.0)  # type: ignore[arg-type]
+
+
+@needs_tensorboard
+def test_a_log_without_lines_is_no_obstacle(tmp_path: Path) -> None:
+    trained(tmp_path / "run", board=False)
+    (tmp_path / "run" / "private" / "diagnostics.jsonl").write_bytes(b"")
+    with TensorBoard(tmp_path / "run") as writer:
+        writer.tell(Progress(1, 2, 0.5, 1.0))
+    assert "released/epsilon_spent" in written(tmp_path / "run").Tags()["scalars"]

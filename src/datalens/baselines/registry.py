@@ -45,11 +45,15 @@ def register(name: str, settings: type[MethodSettings]) -> None:
         settings: class of its settings.
 
     Raises:
-        ConfigError: a name that is none, or that another method has.
+        ConfigError: a name that is none, or that another method has; or no class of settings.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+    if not (isinstance(settings, type) and issubclass(settings, MethodSettings)):
         raise ConfigError(
-            f"name {name!r}: a method is named in small letters, digits and hyphens; choose another"
+            f"settings of {name!r:.60}: {settings!r:.60} is no class of MethodSettings; give one"
+        )
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ConfigError(
+            f"name {name!r:.60}: a method is named in small letters, digits and hyphens; choose another"
         )
     if name in (*TAKEN, *METHODS) and METHODS.get(name) is not settings:
         raise ConfigError(f"name {name!r}: is another method's; choose one of your own")

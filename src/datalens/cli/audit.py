@@ -11,7 +11,8 @@ from datalens.cli.known import DATALENS, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
 from datalens.cli.output import STDOUT, Output
 from datalens.cli.params import Once, Text, Whole
-from datalens.errors import ConfigError, NotPrivateError
+from datalens.cli.targets import refuse_released
+from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
     from datalens.audit.findings import Finding, Report
@@ -95,7 +96,10 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     if told is None:
         output.insist(f"{options['json_target']}: not written, as a check on people's records failed")
     else:
-        output.finish({"run": run, "ledger_head": _head(Path(run)), **told.to_json(), "note": last})
+        place = (
+            {} if _is_released(options["json_target"], Path(run)) else {"run": run}
+        )  # a path of this machine
+        output.finish({**place, "ledger_head": _head(Path(run)), **told.to_json(), "note": last})
     if last is not None:
         output.insist(last)
     output.insist(report.verdict)
@@ -108,13 +112,21 @@ def _told(report: Report, run: Path, target: str | None) -> Report | None:
     None where that would say less than the truth, since one of those checks failed.
     """
     from datalens.audit.findings import Report
-    from datalens.training.run_folder import RunFolder
 
-    if target in (None, STDOUT) or not RunFolder.shares(run, Path(target)):
+    if not _is_released(target, run):
         return report
     if any(finding.private for finding in report.failures):
         return None
     return Report(tuple(finding for finding in report.findings if not finding.private))
+
+
+def _is_released(target: str | None, run: Path) -> bool:
+    """Whether a file lies in what a run shares, be it this one or another."""
+    from datalens.training.run_folder import RunFolder
+
+    if target in (None, STDOUT):
+        return False
+    return RunFolder.shares(run, Path(target)) or RunFolder.is_shared(Path(target))
 
 
 def _head(run: Path) -> str | None:
@@ -134,16 +146,8 @@ def _check_options(run: str, source: str | None, options: dict[str, Any]) -> Non
         raise ConfigError("--twin and --data SOURCE go together: give both, or neither")
     if (options["trials"] or 0) > _MOST_TRIALS:
         raise ConfigError(f"--trials {options['trials']}: give at most {_MOST_TRIALS}")
-    target = options["json_target"]
-    if not options["twin"] or target in (None, STDOUT):
-        return
-    from datalens.training.run_folder import RunFolder
-
-    if RunFolder.shares(Path(run), Path(target)):
-        raise NotPrivateError(
-            f"--json {target}: a twin is measured on people's data, which does not belong under release/; "
-            "write it elsewhere"
-        )
+    if options["twin"]:
+        refuse_released("--json", options["json_target"], [run])
 
 
 def _twin_data(source: str, facts: PublicFacts, options: dict[str, Any]) -> LabelledImages:

@@ -51,6 +51,8 @@ def compare(
     for option, target in (("--out", out), ("--json", json_target)):
         if is_private:
             refuse_released(option, target, runs)
+    if out is not None and json_target is not None and os.path.realpath(out) == os.path.realpath(json_target):
+        raise ConfigError(f"--json {json_target}: is the file of --out too; give it another name")
     output = Output(json_target, quiet=quiet)
     if out is not None:
         check_file_target(Path(out), "--out")
@@ -70,19 +72,29 @@ def compare(
 
 
 def _names(runs: Sequence[str]) -> list[str]:
-    """Their folders' own names, where these tell them apart: a page that is passed on need not say where they lay."""
-    short = [os.path.basename(os.path.realpath(run)) for run in runs]
-    return short if len(set(short)) == len(short) else list(runs)
+    """Their folders' own names, with as many of those above as tell them apart.
+
+    A page that is passed on need not say where they lay.
+    """
+    parts = [Path(os.path.realpath(run)).parts for run in runs]
+    for count in range(1, max(map(len, parts))):
+        names = [Path(*of_run[-count:]).as_posix() for of_run in parts]
+        if len(set(names)) == len(names):
+            return names
+    return list(runs)
 
 
 def _compared(run: str, name: str, *, is_private: bool, draws: bool) -> Compared:
     from datalens.cli.reporting import sheets_of
     from datalens.reports.compared import Compared
-    from datalens.reports.facts import read_release
+    from datalens.reports.facts import read_release, understood
     from datalens.reports.owner_facts import read_private
     from datalens.training.run_folder import RunFolder
 
     folder = RunFolder.open(Path(run))
     facts = read_release(folder.release)
     sheet = sheets_of(folder, each=_FEW_IMAGES)[-1] if draws and not facts.is_classifier else None
-    return Compared(name, facts, sheet, read_private(folder.private) if is_private else None)
+    compared = Compared(name, facts, sheet, read_private(folder.private) if is_private else None)
+    with understood(folder.release):
+        _ = compared.pairs(), compared.to_json()
+    return compared

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from datalens.cli.options import json_option, quiet_option
-from datalens.cli.output import Output, check_parent
+from datalens.cli.output import STDOUT, Output, check_parent
 from datalens.cli.params import Kind, Once, Text, Whole
 from datalens.cli.sample import counted, refuse_inside, warn_unfinished
 from datalens.cli.stopping import termination_interrupts
 from datalens.cli.targets import check_room, marked
-from datalens.errors import RunError
+from datalens.errors import ConfigError, RunError
 from datalens.privacy.card_front import Licence
 from datalens.privacy.promises import CERTIFICATE_FILE
 from datalens.writing import Contents, SampleFormat
@@ -72,6 +72,8 @@ def export(
     output = Output(json_target, quiet=quiet)
     model = load_run(run)
     target = marked(Path(out), publishable=model.is_publishable)
+    if json_target not in (None, STDOUT) and Path(json_target).absolute() == target.absolute():
+        raise ConfigError(f"--json {json_target}: is the folder of --out too; give it another name")
     contents = Contents(num_samples, model.facts.image_shape, tuple(model.classes))
     check_format(form.samples, contents)
     check_parent(target, "--out")
@@ -111,12 +113,13 @@ def _pages(folder: RunFolder, form: ExportForm, licence: Licence, num_samples: i
     """Card and certificate, by the names of their files.
 
     Raises:
-        RunError: the certificate is missing, damaged, or about another generator.
+        RunError: the certificate is missing, damaged, about another generator, or says what its ledger does not.
     """
     from datalens.privacy.dataset_card import dataset_card
-    from datalens.training.files import file_digest, read_json
+    from datalens.reports.facts import read_release
+    from datalens.training.files import file_digest
 
-    certificate: Any = read_json(folder.certificate)
+    certificate = read_release(folder.release).certificate
     try:
         if certificate["files"][folder.generator.name] != file_digest(folder.generator):
             raise RunError(

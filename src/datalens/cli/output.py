@@ -13,8 +13,9 @@ from typing import Any
 
 import click
 
-from datalens.errors import ConfigError, RunError
+from datalens.errors import ConfigError, RunError, one_line
 from datalens.training.files import write_json
+from datalens.training.run_folder import RunFolder
 
 STDOUT = "-"
 
@@ -72,6 +73,7 @@ class Output:
         """A table: ruled on a terminal, plain aligned columns elsewhere."""
         if self.quiet:
             return
+        rows = [[one_line(cell) for cell in row] for row in rows]
         stream = sys.stderr if self._words_to_stderr else sys.stdout
         if stream.isatty():
             _rich_table(stream, columns, rows, title)
@@ -97,12 +99,15 @@ def check_file_target(path: Path, option: str) -> None:
     """Refuse early a file that could not be written later.
 
     Raises:
-        RunError: its folder is missing or closed, or it is a folder itself, or a device, which a file would replace.
+        RunError: its folder is missing or closed, or it is a folder itself, a device or a file of a run, which a file
+            would replace.
     """
     if path.is_dir():
         raise RunError(f"{option} {path}: is a folder; give the name of a file")
     if path.exists() and not path.is_file():
         raise RunError(f"{option} {path}: is a device or a pipe, and no plain file; give the name of a file")
+    if RunFolder.is_kept(path):
+        raise RunError(f"{option} {path}: is a file of that run itself; give another name")
     check_parent(path, option)
 
 

@@ -53,7 +53,7 @@ def write_pages(run: Path, *, replay: bool = False) -> Pages:
         DataLensError: no finished or stopped run, damaged files, or a page that cannot be written.
     """
     from datalens.cli.paper_numbers import printed_for
-    from datalens.reports.facts import read_release
+    from datalens.reports.facts import read_release, understood
     from datalens.reports.release_page import release_page
     from datalens.training.files import write_atomically
     from datalens.training.run_folder import RunFolder
@@ -63,7 +63,8 @@ def write_pages(run: Path, *, replay: bool = False) -> Pages:
     if facts.is_classifier and replay:
         raise RunError(f"{run}: --replay is for generators, and this run made a classifier; leave it out")
     sheets = [] if facts.is_classifier else sheets_of(folder, replay=replay)
-    page = release_page(facts, sheets, printed_for(facts.data_set, facts.epsilon))
+    with understood(folder.release):
+        page = release_page(facts, sheets, printed_for(facts.data_set, facts.epsilon))
     with _times_kept(folder):
         write_atomically(folder.report, page.encode())
     return Pages(folder.report, _write_owner_page(folder, facts, sheets[-1:]))
@@ -103,13 +104,15 @@ def write_owner_page(run: Path) -> None:
 
 def _write_owner_page(folder: RunFolder, facts: ReleaseFacts, sheets: Sequence[Sheet]) -> Path | None:
     """The owner's page where it was written; None where the private side is gone."""
+    from datalens.reports.facts import understood
     from datalens.reports.owner_facts import read_private
     from datalens.reports.owner_page import owner_page
     from datalens.training.files import PRIVATE, write_atomically
 
     if not folder.private.is_dir():
         return None
-    page = owner_page(facts, read_private(folder.private), sheets)
+    with understood(folder.root):
+        page = owner_page(facts, read_private(folder.private), sheets)
     write_atomically(folder.private_report, page.encode(), mode=PRIVATE)
     return folder.private_report
 
@@ -187,7 +190,9 @@ def _rows(title: str, images: np.ndarray, classes: tuple[str, ...], each: int) -
 def _times_kept(folder: RunFolder) -> Iterator[None]:
     """What is written bears the certificate's time, and the folder its own: when a tuning ended is a secret."""
     before = folder.release.stat()
-    yield
-    stamp = folder.certificate.stat().st_mtime_ns
-    os.utime(folder.report, ns=(stamp, stamp))
-    os.utime(folder.release, ns=(before.st_atime_ns, before.st_mtime_ns))
+    try:
+        yield
+        stamp = folder.certificate.stat().st_mtime_ns
+        os.utime(folder.report, ns=(stamp, stamp))
+    finally:
+        os.utime(folder.release, ns=(before.st_atime_ns, before.st_mtime_ns))

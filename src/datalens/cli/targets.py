@@ -118,8 +118,7 @@ def refuse_released(option: str, target: str | None, runs: Sequence[str]) -> Non
 
     if target in (None, STDOUT):
         return
-    above = [folder for folder in Path(target).resolve().parents if RunFolder.holds_run(folder)]
-    if any(RunFolder.shares(folder, Path(target)) for folder in (*map(Path, runs), *above)):
+    if RunFolder.is_shared(Path(target)) or any(RunFolder.shares(Path(run), Path(target)) for run in runs):
         raise NotPrivateError(
             f"{option} {target}: a score on people's data does not go under release/; write it elsewhere"
         )

@@ -21,6 +21,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
+AT_ONCE = 100
+"""Images that are drawn together, so that memory does not limit how many there are."""
 FINISH = 7
 """Latents of the last layer: rotation, two stretches, shear, two shifts, lightness."""
 
@@ -65,7 +67,7 @@ class Generator:
             rng.manual_seed(seed)
         drawn = torch.randint(len(self.classes), (count,), generator=rng)
         labels_B = drawn if labels is None else torch.as_tensor(labels, dtype=torch.int64)
-        parts = zip(self.latents(count, rng).split(100), labels_B.split(100), strict=True)
+        parts = zip(self.latents(count, rng).split(AT_ONCE), labels_B.split(AT_ONCE), strict=True)
         with torch.no_grad():
             images = torch.cat([self.draw(latents, classes) for latents, classes in parts])
         return (images * 255).round().clamp(0, 255).to(torch.uint8), labels_B
@@ -180,11 +182,16 @@ def main() -> None:
     """The command line."""
     if len(sys.argv) != 3 or not sys.argv[1].isdecimal() or int(sys.argv[1]) < 1:
         sys.exit("usage: python load_generator.py NUMBER NEW_FOLDER")
-    folder = Path(sys.argv[2])
-    folder.mkdir()
-    for number, (image, label) in enumerate(zip(*Generator().sample(int(sys.argv[1])), strict=True)):
-        ending = "pgm" if len(image) == 1 else "ppm"
-        (folder / f"{number:06d}-class-{int(label)}.{ending}").write_bytes(picture(image))
+    count, folder, generator = int(sys.argv[1]), Path(sys.argv[2]), Generator()
+    try:
+        folder.mkdir()
+        for first in range(0, count, AT_ONCE):
+            images, labels = generator.sample(min(AT_ONCE, count - first))
+            for number, (image, label) in enumerate(zip(images, labels, strict=True), first):
+                ending = "pgm" if len(image) == 1 else "ppm"
+                (folder / f"{number:06d}-class-{int(label)}.{ending}").write_bytes(picture(image))
+    except OSError as error:
+        sys.exit(f"{folder}: {error.strerror}; give a new folder, in a place with room")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalens.privacy import promises
-from datalens.privacy.card_words import bullets, listed, noisily, often, released_of
+from datalens.privacy.card_words import bullets, listed, noisily, often, plain, released_of
 
 
 def method_lines(certificate: Mapping[str, Any]) -> list[str]:
@@ -26,7 +26,7 @@ def release_lines(certificate: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"Released so far ({listed(noise['kinds'])}; bits from the {noise['source']}), in whole units of each:",
-        bullets([f"{kind}: {_released(released_of(certificate, kind))}" for kind in kinds]),
+        bullets([f"{plain(kind)}: {_released(released_of(certificate, kind))}" for kind in kinds]),
     ]
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from datalens.errors import one_line
 from datalens.privacy.wording import rounded_up
 
 _BEYOND_WORDS = 25
 """Epsilon from which e to the epsilon is written as a power: nobody reads so long a number."""
-_MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$")
+_MARKS = frozenset("\\`*_{}[]()<>#+-!|&~$:@")
+_WEB = re.compile(r"(?i)\bwww\.")
 
 
 def noisily(released: list[Mapping[str, Any]], unit: str) -> str:
@@ -57,10 +60,20 @@ def epsilon_words(value: float | None) -> str:
 
 
 def listed(words: list[str]) -> str:
-    """The words as text that means nothing to Markdown: a class may be called ``<b>`` or ``[x](y)``."""
-    safe = ["".join(f"\\{char}" if char in _MARKS else char for char in word) for word in words[:20]]
+    """The words as text that means nothing to Markdown, see :func:`plain`."""
+    safe = [plain(word) for word in words[:20]]
     shown = [*safe, "..."] if len(words) > 20 else safe
     return ", ".join(shown) if shown else "none"
+
+
+def plain(word: str) -> str:
+    """A text that means nothing to Markdown: a class may be called ``<b>``, ``[x](y)`` or ``www.x.y``.
+
+    >>> plain("<b>"), plain("https://x"), plain("www.x")
+    ('\\\\<b\\\\>', 'https\\\\://x', 'www\\\\.x')
+    """
+    marked = "".join(f"\\{char}" if char in _MARKS else char for char in one_line(word))
+    return _WEB.sub(lambda found: f"{found[0][:-1]}\\.", marked)
 
 
 def bullets(lines: list[str]) -> str:

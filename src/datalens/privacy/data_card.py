@@ -10,7 +10,16 @@ from datalens.privacy.baseline_card import is_baseline, method_lines, release_li
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_run
 from datalens.privacy.card_subject import is_classifier, subject, title, usage
-from datalens.privacy.card_words import belief, bullets, epsilon_words, factor, listed, noisily, released_of
+from datalens.privacy.card_words import (
+    belief,
+    bullets,
+    epsilon_words,
+    factor,
+    listed,
+    noisily,
+    plain,
+    released_of,
+)
 
 LICENCE = (
     "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
@@ -62,7 +71,7 @@ def promise_and_making(certificate: Mapping[str, Any]) -> list[str]:
                 f"the list of classes ({public['class_list']})",
                 "the size of the images",
                 *([] if labels is None else [f"labels of generated images: {labels}"]),
-                *([] if "start" not in public else [public["start"]]),
+                *([] if "start" not in public else [plain(public["start"])]),
             ]
         ),
         "## What is not covered",
@@ -139,7 +148,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
     if certificate["dataset_budget"]:
         budget = certificate["dataset_budget"]
         lines.append(
-            f"This run is charged to the budget of the data set '{budget['data_name']}', which allows "
+            f"This run is charged to the budget of the data set '{plain(budget['data_name'])}', which allows "
             f"epsilon "
             f"{budget['epsilon']:g} at delta {budget['delta']:g} for all its runs together."
         )

@@ -159,6 +159,11 @@ def create_dataset_budget(
     """
     if not data_name.strip():
         raise ConfigError("the data set's name is empty: give a word that may be public")
+    if not data_name.isprintable():
+        raise ConfigError(
+            f"the data set's name {data_name!a:.60} holds a character that cannot be printed: give a word that may "
+            "be public"
+        )
     authorisation = Authorisation(epsilon, delta, accountant)
     header = {
         "budget": KIND,

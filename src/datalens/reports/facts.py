@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalens.errors import NotPrivateError, RunError
+from datalens.errors import DataLensError, NotPrivateError, RunError
 from datalens.privacy import promises
 from datalens.privacy.baseline_card import is_of_own_method
+from datalens.privacy.certificate import build_certificate
 from datalens.privacy.ledger import Ledger
 from datalens.reports.progress import Progress, progress_of
 from datalens.reports.spending import SpentPoint, spending
 
+_PROMISED = ("delta", "adjacency", "group_size")
 CONFIG, CERTIFICATE, LEDGER = "config.json", "certificate.json", "ledger.jsonl"
 SCORES, AUDIT = "scores.json", "audit.json"
 
@@ -149,7 +153,11 @@ def read_release(release: Path) -> ReleaseFacts:
         raise RunError(f"{release}: the run has no {CERTIFICATE} yet; resume the training first")
     certificate, config = read_object(release / CERTIFICATE), read_object(release / CONFIG)
     ledger = Ledger.read(release / LEDGER)
-    try:
+    with understood(release):
+        expected = build_certificate(ledger, config, {}, {})
+    with understood(release / CERTIFICATE):
+        _check_promise(certificate, expected, release)
+    with understood(release):
         guarantee = certificate["guarantee"]
         facts = ReleaseFacts(
             certificate=certificate,
@@ -159,11 +167,60 @@ def read_release(release: Path) -> ReleaseFacts:
             audit=_audit(release / AUDIT, ledger.head[1]),
             progress=progress_of(ledger),
         )
-        _ = facts.is_fit, facts.classes, facts.image_shape, facts.data_name, facts.epsilon, facts.run_id
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise RunError(f"{release}: cannot be understood ({reason:.120}); see datalens verify") from None
+        _ = (
+            facts.is_classifier,
+            facts.is_of_own_method,
+            facts.classes,
+            facts.image_shape,
+            facts.data_name,
+            facts.run_id,
+        )
+        _ = certificate["ledger"]["last_line"], certificate["ledger"]["head"]
     return facts
+
+
+@contextmanager
+def understood(source: Path) -> Iterator[None]:
+    """What is read off a file or the files of a folder, which may come from anywhere.
+
+    Raises:
+        RunError: something in them is missing, or of another kind than it should be.
+    """
+    try:
+        yield
+    except DataLensError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise RunError(
+            f"{source}: cannot be understood ({type(error).__name__}: {reason:.120}); see datalens verify"
+        ) from None
+
+
+def _check_promise(certificate: Mapping[str, Any], expected: Mapping[str, Any], release: Path) -> None:
+    """No page promises what the ledger does not.
+
+    Raises:
+        RunError: the certificate says another thing than what its ledger gives.
+    """
+    said, given = certificate["guarantee"], expected["guarantee"]
+    same = {name: said[name] == given[name] for name in _PROMISED}
+    same["epsilon"] = _is_close(said["epsilon"], given["epsilon"])
+    same["fit_for_publication"] = certificate["fit_for_publication"] is expected["fit_for_publication"]
+    same["not_fit_because"] = certificate["not_fit_because"] == expected["not_fit_because"]
+    wrong = [name for name, is_same in same.items() if not is_same]
+    if wrong:
+        raise RunError(
+            f"{release / CERTIFICATE}: says another {wrong[0]} than its ledger gives, so no page is made of it; see "
+            "datalens verify"
+        )
+
+
+def _is_close(said: float | None, given: float | None) -> bool:
+    """Whether two epsilons are the same but for the last digits, in which platforms differ."""
+    if said is None or given is None:
+        return said is given
+    return math.isclose(said, given, rel_tol=1e-6)
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def run_status(name: str, release: Path, private: Path) -> RunStatus:
         )
     except DataLensError as error:
         return RunStatus(name, "damaged", problem=str(error))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         problem = f"{release}: cannot be understood ({type(error).__name__}); see datalens verify"
         return RunStatus(name, "damaged", problem=problem)
 

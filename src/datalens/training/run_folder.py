@@ -89,6 +89,24 @@ class RunFolder:
         folders = [cls(root).release, cls(root, publishable=False).release]
         return any(folder.resolve() in path.resolve().parents for folder in folders)
 
+    @classmethod
+    def is_shared(cls, path: Path) -> bool:
+        """Whether a path lies in what any run shares."""
+        above = [folder for folder in path.resolve().parents if cls.holds_run(folder)]
+        return any(cls.shares(folder, path) for folder in above)
+
+    @classmethod
+    def is_kept(cls, path: Path) -> bool:
+        """Whether a path is that of a file that a run is made of, and nothing else may replace."""
+        place = path.absolute().parent.resolve() / path.name
+        return any(place in folder._kept for folder in cls._found(place.parent.parent))
+
+    @property
+    def _kept(self) -> tuple[Path, ...]:
+        shared = (self.config, self.ledger, self.directions, self.public_init, self.generator, self.loader)
+        told = (self.classifier, self.certificate, self.data_card, self.report, self.scores)
+        return *shared, *told, self.private_report, self.secrets, self.partition, self.diagnostics
+
     def purge(self) -> bool:
         """Remove ``private/``; what is shared stays complete, but the run can never go on.
 

@@ -81,7 +81,7 @@ class TensorBoard:
         place.mkdir(mode=0o700, exist_ok=True)
         self._log = folder.diagnostics
         if self._log.is_file():
-            *before, _ = self._log.read_bytes().splitlines(keepends=True)
+            before = self._log.read_bytes().splitlines(keepends=True)[:-1]
             self._read = sum(map(len, before))
         return self._kind(str(place), purge_step=step)
 
