@@ -87,11 +87,8 @@ def test_a_run_itself_is_listed(call, two) -> None:
 
 def test_nothing_to_list_and_nowhere_to_look(call, tmp_path: Path) -> None:
     assert call("list", tmp_path).last == f"{tmp_path}: holds no runs"
-<<<<<<< HEAD
     assert "is no folder" in (complaint := call("list", tmp_path / "nowhere").complaint)
     assert "datalens train" in complaint
-=======
-    assert "is no folder" in call("list", tmp_path / "nowhere").complaint
 
 
 def test_runs_of_one_name_are_told_apart_without_saying_where_they_lay(call, two, tmp_path: Path) -> None:
@@ -139,4 +136,3 @@ def test_a_private_side_that_cannot_be_looked_into_is_a_line(
     monkeypatch.setattr(status, "is_locked", closed)
     answer = call("list", two[0])
     assert answer.status == 0 and "damaged" in answer.out
->>>>>>> hostile
