@@ -69,8 +69,8 @@ def listed(words: list[str]) -> str:
 def plain(word: str) -> str:
     """A text that means nothing to Markdown: a class may be called ``<b>``, ``[x](y)`` or ``www.x.y``.
 
-    >>> plain("<b>"), plain("https://x"), plain("www.x")
-    ('\\\\<b\\\\>', 'https\\\\://x', 'www\\\\.x')
+    >>> plain("<b>"), plain("a:b@c"), plain("www.x")
+    ('\\\\<b\\\\>', 'a\\\\:b\\\\@c', 'www\\\\.x')
     """
     marked = "".join(f"\\{char}" if char in _MARKS else char for char in one_line(word))
     return _WEB.sub(lambda found: f"{found[0][:-1]}\\.", marked)
