@@ -108,22 +108,6 @@ def test_claims_are_drawn_and_not_computed_twice(
     assert (tmp_path / "theorem6.png").exists()
 
 
-def test_real_images_are_scored_once_and_stand_beside_the_papers(tmp_path: Path, store: ResultsStore) -> None:
-    class Scored(Drawn):
-        def data_of(self, data_set: str, *, held_out: bool = False):
-            return super().data_of(data_set)[0], FakeScorer()
-
-    class FakeScorer:
-        def score_real(self, kind: str) -> dict[str, float]:
-            return {"is": {"mean": 9.8}, "fid": {"value": 1.25}}[kind]
-
-    first = figures.draw_real(store, Scored(tmp_path), tmp_path)
-    assert first.rows[0] == ("MNIST", "9.80", "1.25", "9.86 / 1.04")
-    kept = ResultsStore(store.path, read_only=True)
-    assert figures.draw_real(kept, Drawn(tmp_path), tmp_path) == first
-    assert figures.draw_real(ResultsStore(tmp_path / "n"), Empty(tmp_path), tmp_path).rows[0][1] == "no files"
-
-
 def test_nothing_is_computed_where_only_drawing_was_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

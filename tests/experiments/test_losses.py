@@ -46,21 +46,3 @@ def test_each_loss_is_the_number_before_less_the_number(tmp_path: Path, read_onl
     )
     absent = "not run" if read_only else "no files"
     assert [row[1:] for row in grid.rows[3:]] == [(epsilon, *[absent] * 5) for epsilon in ("0.2", "1", "10")]
-
-
-def test_real_images_are_scored_with_the_same_classifier(tmp_path: Path) -> None:
-    asked = []
-
-    class Scorer:
-        def score(self, name: str, images, labels, *, seed: int) -> dict[str, float]:
-            asked.append((name, len(images), len(labels), seed))
-            return {"last_accuracy": 0.5}
-
-    class Shapes(Workplace):
-        def data_of(self, data_set: str, *, held_out: bool = False):
-            return super().data_of("shapes")[0], Scorer()
-
-    store = ResultsStore(tmp_path / "results.jsonl")
-    assert losses._real("mnist", store, Shapes(tmp_path / "scratch")) == 0.5
-    ((name, images, labels, seed),) = asked
-    assert (name, seed) == (HEADLINE, 0) and images == labels > 0

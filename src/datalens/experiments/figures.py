@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datalens.errors import DataError
-from datalens.experiments import notes, paper, runtime
+from datalens.experiments import notes, runtime
 from datalens.experiments.by_epsilon import draw_by_epsilon
 from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.claims import clip_effect, q_growth
@@ -29,6 +29,7 @@ from datalens.experiments.figure2 import (
 from datalens.experiments.gradients import recorded_tallies
 from datalens.experiments.grids import read_grid
 from datalens.experiments.losses import draw_losses
+from datalens.experiments.real import draw_real
 from datalens.experiments.settings import base_cell
 from datalens.experiments.store import ResultsStore
 from datalens.experiments.study import Study, studied
@@ -258,30 +259,6 @@ def draw_runtime(store: ResultsStore, place: Workplace, out: Path) -> Grid:
     return runtime.draw_runtime(result)
 
 
-def draw_real(store: ResultsStore, place: Workplace, out: Path) -> Grid:
-    """What real test images score: the ceiling of Tables 3 and 12 under our feature classifiers."""
-
-    def compute(name: str) -> dict[str, Any]:
-        scorer = place.data_of(name)[1]
-        return {kind: scorer.score_real(kind) for kind in ("is", "fid")}
-
-    rows = []
-    for name, printed in paper.TABLE_12_REAL.items():
-        try:
-            result = studied(Study("real", (("data_set", name),)), store, lambda name=name: compute(name))
-        except DataError:
-            rows.append((DATA_SETS[name].title, NO_FILES, NO_FILES, f"{printed[0]} / {printed[1]}"))
-            continue
-        ours = f"{result['is']['mean']:.2f}", f"{result['fid']['value']:.2f}"
-        rows.append((DATA_SETS[name].title, *ours, f"{printed[0]} / {printed[1]}"))
-    return Grid(
-        "Inception Score and FID of the real test images",
-        ("data set", "IS", "FID", "paper, IS / FID of real images"),
-        tuple(rows),
-        ("The classifiers of Tables 3 and 12; FID against the training images.",),
-    )
-
-
 FIGURES: dict[str, tuple[str, Draw]] = {
     "table6": ("Table 6: running time by compression", draw_table_6),
     "figure2": ("Figure 2: both privacy bounds over the steps", draw_figure_2),
@@ -291,7 +268,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "theorem6": ("Theorem 6: the k that the bound favours", draw_theorem_6),
     "clip": ("Claim: the effect of the clip on the votes", draw_clip),
     "q-growth": ("Claim: q grows with the dimension", draw_q_growth),
-    "real": ("Tables 3 and 12: what real images score", draw_real),
+    "real": ("Tables 1, 3 and 12: what real images score", draw_real),
     "losses": ("Beyond the paper: where accuracy is lost", draw_losses),
     "features": ("Tables 8 and 11: the features of CIFAR-10", draw_features),
     "runtime": ("Runtime paragraph: 2000 against 4000 teachers", draw_runtime),

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from datalens.errors import DataError
 from datalens.experiments.beyond import EPSILONS
 from datalens.experiments.cells import DATA_SETS
 from datalens.experiments.contenders import contender
 from datalens.experiments.measure import measure
+from datalens.experiments.real import real_accuracy
 from datalens.experiments.settings import HEADLINE, SHORT
 from datalens.experiments.store import ResultsStore
-from datalens.experiments.study import NotRun, Study, studied
+from datalens.experiments.study import NotRun
 from datalens.experiments.table import NO_FILES, NOT_RUN
 from datalens.experiments.workplace import Workplace
 from datalens.reports.grid import Grid
@@ -49,7 +47,7 @@ def draw_losses(store: ResultsStore, place: Workplace, out: Path) -> Grid:
 def _rows(name: str, store: ResultsStore, place: Workplace) -> list[tuple[str, ...]]:
     title = DATA_SETS[name].title
     try:
-        real = _real(name, store, place)
+        real = real_accuracy(name, store, place)
         clean = _accuracies(name, math.inf, store, place)[0]
         rows = []
         for epsilon in EPSILONS:
@@ -60,18 +58,6 @@ def _rows(name: str, store: ResultsStore, place: Workplace) -> list[tuple[str, .
         missing = NO_FILES if isinstance(error, DataError) else NOT_RUN
         return [(title, f"{epsilon:g}", *[missing] * 5) for epsilon in EPSILONS]
     return rows
-
-
-def _real(name: str, store: ResultsStore, place: Workplace) -> float:
-    """Accuracy of the CNN that learns from real images."""
-
-    def compute() -> dict[str, Any]:
-        train, scorer = place.data_of(name)
-        count = min(len(train.labels), 60_000)
-        return scorer.score(HEADLINE, train.images[:count], np.asarray(train.labels[:count]), seed=0)
-
-    study = Study("real-accuracy", (("data_set", name), ("score", HEADLINE)))
-    return studied(study, store, compute)["last_accuracy"]
 
 
 def _accuracies(name: str, epsilon: float, store: ResultsStore, place: Workplace) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
 from datalens.experiments.dpsgd_tables import DPSGD_TABLES
+from datalens.experiments.emoji import table_emoji
 from datalens.experiments.limits import table_limits
 from datalens.experiments.reasons import table_reasons
 from datalens.experiments.settings import (
@@ -290,6 +291,7 @@ TABLES = {
     "table12": table_12,
     "images": table_images,
     "networks": table_networks,
+    "emoji": table_emoji,
     "trials": table_trials,
     "beyond": table_beyond,
     "limits": table_limits,
