@@ -118,6 +118,7 @@ def test_a_run_on_public_images(call, words, tmp_path) -> None:
         (["--public-init", "nothere"], "--public-init 'nothere': no source of that name"),
         (["--public-init", "people"], "names the images that are to be protected"),
         (["--public-init", "copy", "--public-init-is-public"], "holds the very images"),
+        (["--public-init", "more", "--public-init-is-public"], "more than half of them"),
         (["--public-init", "nowhere", "--public-init-is-public"], "no source of that name"),
         (["--public-init", "shapes", "--method", "dp-merf"], "is for the method datalens"),
         ([], "has settings of a public start, and there is none"),
@@ -125,7 +126,10 @@ def test_a_run_on_public_images(call, words, tmp_path) -> None:
 )
 def test_mistakes_are_one_line_and_leave_nothing(call, words, tmp_path, more, complaint) -> None:
     shutil.copy(tmp_path / "people.npz", tmp_path / "copy.npz")
-    places = {"people": tmp_path / "." / "people.npz", "copy": tmp_path / "copy.npz"}
+    with np.load(tmp_path / "people.npz") as people:
+        x, y = people["x"], people["y"]
+    np.savez(tmp_path / "more.npz", x=np.concatenate([x, 255 - x[:5]]), y=np.concatenate([y, y[:5]]))
+    places = {name: tmp_path / "." / f"{name}.npz" for name in ("people", "copy", "more")}
     answer = call(*words, *(places.get(word, word) for word in more))
     assert complaint in answer.complaint
     assert not (tmp_path / "run").exists()
