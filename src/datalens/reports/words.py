@@ -72,10 +72,7 @@ def promise(facts: ReleaseFacts) -> Promise | None:
             f"The bound on the factor holds but for a chance of {chance(facts.delta)}: that is delta, which should "
             "be far below one over the number of records."
         ),
-        neighbours=(
-            f"Neighbours, between which it holds, are {guarantee['adjacency_means']}. Here group_size is "
-            f"{guarantee['group_size']}."
-        ),
+        neighbours=f"Neighbours, between which it holds, are {guarantee['adjacency_means']}.",
         exchanged=f"If a {unit} is exchanged for another instead: {exchanged}.",
         belief=(
             "Somebody who thinks it as likely as not that a person is among the records can be "
