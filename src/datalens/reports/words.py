@@ -117,6 +117,15 @@ def chance(delta: float) -> str:
     return f"1 in {int(1 / delta + 1e-6):,}"
 
 
+def audit_words(facts: ReleaseFacts) -> str:
+    """What is published of an audit."""
+    if facts.audit is None:
+        return "no verdict published"
+    if not facts.audit.is_current:
+        return "of an earlier state"
+    return "passed" if facts.audit.passed else "failed"
+
+
 def making(facts: ReleaseFacts) -> list[str]:
     """How it was trained, a paragraph each."""
     certificate, progress = facts.certificate, facts.progress
