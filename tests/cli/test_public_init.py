@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -81,8 +82,11 @@ def test_a_folder_with_the_same_classes_and_discriminators_that_start(call, word
     assert "generator and discriminators start from 3 steps on 10 images" in answer.out
     assert "with their classes" in answer.out
     config = (tmp_path / "run" / "release" / "config.json").read_text()
-    assert json.loads(config)["public_init"]["name"] == "pictures"
-    assert str(tmp_path) not in config  # of a path its last part alone
+    name = json.loads(config)["public_init"]["name"]
+    assert re.fullmatch("SHA-256 [0-9a-f]{16}", name)
+    certificate = (tmp_path / "run" / "release" / "certificate.json").read_text()
+    assert f"public images: {name}" in certificate
+    assert "pictures" not in config + certificate  # no part of a path
     assert verify_run(tmp_path / "run").agrees
 
 

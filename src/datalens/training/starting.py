@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from datalens.data import list_sources
 from datalens.data.fitting import fitted
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
@@ -103,7 +104,7 @@ def start_of_images(
     same = set(images.classes) == set(facts.classes)
     public = facts.streams
     labelled = _in_order(fitting, facts.classes) if same else _by_lot(fitting, facts.classes, public)
-    origin = Origin(StartSource.IMAGES, _name_of(images.name), same, _trains(facts))
+    origin = Origin(StartSource.IMAGES, _name_of(images.name, _digest_of(images)), same, _trains(facts))
     config = facts.config
     device = config.performance.device
     return pretrain(
@@ -123,11 +124,12 @@ def start_of_run(facts: PublicFacts, folder: RunFolder, theirs: PublicFacts) -> 
         )
     if not folder.generator.is_file():
         raise RunError(f"public_init {folder.root}: the run has no generator yet; resume it first")
+    digest = hashlib.sha256(folder.generator.read_bytes()).hexdigest()
     generator = read_generator(folder.generator, theirs).state_dict()
     own = start_of(folder, theirs) if _trains(facts) else None
     discriminator = None if own is None else own.discriminator
     same = theirs.classes == facts.classes
-    origin = Origin(StartSource.RUN, _name_of(theirs.data_name), same, discriminator is not None)
+    origin = Origin(StartSource.RUN, _name_of(theirs.data_name, digest), same, discriminator is not None)
     return PublicStart(origin, generator, discriminator)
 
 
@@ -204,9 +206,15 @@ def _by_lot(images: LabelledImages, classes: tuple[str, ...], public: Streams) -
     return replace(images, labels=labels, classes=classes)
 
 
-def _name_of(name: str) -> str:
-    """A name to be published: of a path its last part."""
-    return Path(name).name or name
+def _name_of(name: str, digest: str) -> str:
+    """What is published: the name of a known data set, else a digest, since a folder's name is the owner's own."""
+    known = {source.name for source in list_sources()}
+    return name if name in known else f"SHA-256 {digest:.16}"
+
+
+def _digest_of(images: LabelledImages) -> str:
+    """Of public images, in whatever order, in hex."""
+    return hashlib.sha256(b"".join(sorted(_digests(images)))).hexdigest()
 
 
 def _digests(images: LabelledImages) -> Iterator[bytes]:
