@@ -43,7 +43,7 @@ ALARM_RATE = 1e-3
 """The same for the bound that raises the alarm."""
 
 
-SINGLE = "a canary is a single record: its bound holds for a whole group too, which may do more than this audit looked for"
+SINGLE = "a canary is a single record: its bound holds for a whole group too, which may do more"
 """Of a run that protects all records of a group: one record is a group as well, or a part of what one may change."""
 
 
