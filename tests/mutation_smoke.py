@@ -151,8 +151,15 @@ MUTATIONS = (
     Mutation(
         "a start learned from the records",
         "training/starting.py",
-        "    fitting = fitted(images, facts.image_shape)\n    refuse_same(fitting, data)\n",
-        "    fitting = fitted(data, facts.image_shape)\n",
+        "return lambda facts: start_of_images(facts, source, stop, tell)",
+        "return lambda facts: start_of_images(facts, data, stop, tell)",
+        "tests/training/test_public_init.py",
+    ),
+    Mutation(
+        "a public start that holds most records",
+        "training/starting.py",
+        "if 2 * _num_shared(images, data) > data.num_records:",
+        "if 1 * _num_shared(images, data) > data.num_records:",
         "tests/training/test_public_init.py",
     ),
     Mutation(

@@ -9,7 +9,7 @@ import pytest
 from small_runs import config_to_audit
 
 from datalens.audit.sabotage import ScaledNoise
-from datalens.audit.twin import Canaries, Guesses, audit_twin, finding_of, guess
+from datalens.audit.twin import SINGLE, Canaries, Guesses, audit_twin, finding_of, guess
 from datalens.data.shapes import draw_shapes
 from datalens.errors import DataError
 from datalens.training.algorithm import Parts
@@ -76,3 +76,10 @@ def test_low_bound_is_not_called_a_proof() -> None:
 def test_data_of_another_size_are_refused(facts: PublicFacts) -> None:
     with pytest.raises(DataError, match="images of size"):
         audit_twin(facts, draw_shapes(100, image_size=12))
+
+
+@pytest.mark.parametrize("what", ["records", "groups", "several records"])
+def test_a_run_of_groups_is_told_that_canaries_are_single_records(facts: PublicFacts, what: str) -> None:
+    config = facts.config.replace(privacy__group_size=2) if what == "several records" else facts.config
+    finding = audit_twin(replace(facts, config=config, of_groups=what == "groups"), draw_shapes(100))
+    assert (SINGLE in finding.text) == (what != "records")

@@ -339,7 +339,12 @@ def test_the_command_exits_with_1_on_a_difference(run: Path, capsys: pytest.Capt
 
     assert main(["verify", str(run)]) == 0
     assert "verified: epsilon" in capsys.readouterr().out
-    (run / "release" / "README.md").write_text("trust me\n")
+    card = (run / "release" / "README.md").read_text()
+    (run / "release" / "README.md").write_text(card.replace("**Epsilon ", "**epsilon "))
+    (line,) = verify_run(run).differences
+    number = next(number for number, text in enumerate(card.splitlines(), 1) if "**Epsilon" in text)
+    assert line.startswith(f"README.md line {number} does not say what certificate.json says")
+    assert "it was changed);" in line  # this very version wrote it
     assert main(["verify", str(run), "--json", str(run / "out.json")]) == 1
     assert "NOT VERIFIED: 1 difference" in capsys.readouterr().out
     assert json.loads((run / "out.json").read_text())["agrees"] is False

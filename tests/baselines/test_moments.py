@@ -313,3 +313,20 @@ def test_it_learns_drawn_shapes_without_noise() -> None:
         images, labels, test.images, test.labels, num_classes=CLASSES, classifier="mlp", batch_size=32
     )
     assert result.last_accuracy > 0.6  # a quarter by chance
+
+
+def test_more_noise_than_signal_is_a_line_for_the_owner_from_public_numbers() -> None:
+    def note(
+        records: int, epsilon: float = 1.0, noise: str = "rounded-gaussian", classes: int = 10
+    ) -> str | None:
+        size = PublicSize(records, (1, 28, 28), classes)
+        return MomentsSettings().plan(Privacy(epsilon=epsilon, noise=NoiseKind(noise)), size).note
+
+    line = note(300)
+    assert line is not None and "use 2760 records or more" in line
+    sigma = MomentsSettings().plan(Privacy(epsilon=1.0), PublicSize(300, (1, 28, 28), 10)).real_stddev(MEANS)
+    needed = math.ceil(10 * sigma / 0.45)
+    assert f"use {needed} records" in line
+    assert note(needed - 1) is not None and note(needed) is None
+    assert note(300, epsilon=30.0) is None and note(needed - 1, classes=5) is None
+    assert note(300, noise="none") is None

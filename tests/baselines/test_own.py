@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,17 @@ def test_it_spends_what_was_asked_for_and_says_who_answers_for_it(run: Path) -> 
     assert "no part of DataLens" in page and "datalens sample" not in page
     assert "whoever wrote it says whom to cite for it" in page
     assert load_run(run).sample(6, seed=0)[0].shape[0] == 6
+
+
+def test_beside_another_run_its_caution_is_said(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from datalens.cli.main import main
+
+    other = run.parent / "other"
+    shutil.copytree(run, other)
+    assert main(["compare", str(run), str(other)]) == 0
+    said = " ".join("".join(capsys.readouterr()).split())
+    for name in ("run", "other"):
+        assert f"{name}: take care: {promises.OWN_METHOD}" in said
 
 
 def test_its_page_is_about_the_method_and_about_no_teachers(run: Path) -> None:

@@ -114,3 +114,27 @@ def test_private_findings_go_under_nobodys_release(run: Path, tmp_path: Path) ->
     assert not any(finding["private"] for finding in json.loads(target.read_text())["findings"])
     twin = ["audit", str(run), "--twin", "--data", "shapes", "--json", str(target)]
     assert main(twin) == 2
+
+
+def test_a_failed_audit_withdraws_an_earlier_verdict(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from datalens.audit import any_run
+    from datalens.audit.findings import Finding, Report
+
+    copy = Path(shutil.copytree(run, tmp_path / "other"))
+    target, page = copy / "release" / "audit.json", copy / "release" / "report.html"
+
+    def audited(*, passes: bool, private: bool = True) -> int:
+        found = Report((Finding("partition", passes, "so", {}, private=private),))
+        monkeypatch.setattr(any_run, "audit_run", lambda *_, **__: found)
+        return main(["audit", str(copy), "--json", str(target)])
+
+    assert audited(passes=True, private=False) == 0
+    page.write_text("passed")
+    assert audited(passes=False) == 1
+    assert not target.exists() and not page.exists()
+    assert f"{target}: withdrawn" in capsys.readouterr().out
+    assert audited(passes=False, private=False) == 1
+    assert json.loads(target.read_text())["passed"] is False
+    assert main(["audit", str(copy)]) == 1 and target.exists()  # it says what is so

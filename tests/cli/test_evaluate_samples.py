@@ -323,15 +323,26 @@ def test_fid_needs_the_real_training_images(call, run, samples, tmp_path) -> Non
 
 
 def test_every_form_that_sample_writes_is_scored_alike(call, run, report, tmp_path) -> None:
-    """But idx, which names no classes."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra parquet)")
-    forms = {"a.npz": "npz", "b.parquet": "table", "c": "saved dataset", "d": "folder"}
+    forms = {"a.npz": "npz", "b.parquet": "table", "c": "saved dataset", "d": "folder", "e": "idx"}
     found = []
     for name, source in forms.items():
-        form = ("--format", "datasets") if source == "saved dataset" else ()
+        form = ("--format", {"saved dataset": "datasets", "idx": "idx"}[source]) if name in "ce" else ()
         assert call("sample", run, "-n", 40, "--seed", 1, "--out", tmp_path / name, *form).status == 0
         answer = report(tmp_path / name, *FAST)
         assert answer["samples"]["source"] == source and answer["samples"]["jpeg_files"] == 0
         [result] = answer["utility"].values()
         found.append(result | {"seconds": None})
     assert all(utility == found[0] for utility in found)
+
+
+def test_damaged_idx_samples_are_one_line(call, run, real, tmp_path) -> None:
+    assert call("sample", run, "-n", 5, "--out", tmp_path / "e", "--format", "idx").status == 0
+    names = ",".join(SHAPE_CLASSES)
+    words = ("evaluate", tmp_path / "e", "--data", real, "--public-data", "--classes", names)
+    labels = tmp_path / "e" / "train-labels-idx1-ubyte"
+    content = labels.read_bytes()
+    labels.write_bytes(content[:-1] + b"\x63")
+    assert "labels-idx1-ubyte go from" in call(*words).complaint
+    labels.write_bytes(content[:-1])
+    assert "header promises" in call(*words).complaint

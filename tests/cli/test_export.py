@@ -71,6 +71,7 @@ def test_the_card(call, trained, tmp_path) -> None:
     assert answer.status == 0, answer.err
     card = (out / "README.md").read_text()
     front, body = re.fullmatch(r"---\n(.*?)\n---\n(.*)", card, re.DOTALL).groups()
+    assert "yet to name" not in card
     assert {"license: cc-by-4.0", "- 1K<n<10K", "- differential-privacy"} <= set(front.splitlines())
     guarantee = json.loads((out / "certificate.json").read_text())["guarantee"]
     assert f"delta {guarantee['delta']:g}" in body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -81,8 +82,11 @@ def test_a_folder_with_the_same_classes_and_discriminators_that_start(call, word
     assert "generator and discriminators start from 3 steps on 10 images" in answer.out
     assert "with their classes" in answer.out
     config = (tmp_path / "run" / "release" / "config.json").read_text()
-    assert json.loads(config)["public_init"]["name"] == "pictures"
-    assert str(tmp_path) not in config  # of a path its last part alone
+    name = json.loads(config)["public_init"]["name"]
+    assert re.fullmatch("SHA-256 [0-9a-f]{16}", name)
+    certificate = (tmp_path / "run" / "release" / "certificate.json").read_text()
+    assert f"public images: {name}" in certificate
+    assert "pictures" not in config + certificate  # no part of a path
     assert verify_run(tmp_path / "run").agrees
 
 
@@ -118,6 +122,7 @@ def test_a_run_on_public_images(call, words, tmp_path) -> None:
         (["--public-init", "nothere"], "--public-init 'nothere': no source of that name"),
         (["--public-init", "people"], "names the images that are to be protected"),
         (["--public-init", "copy", "--public-init-is-public"], "holds the very images"),
+        (["--public-init", "more", "--public-init-is-public"], "more than half of them"),
         (["--public-init", "nowhere", "--public-init-is-public"], "no source of that name"),
         (["--public-init", "shapes", "--method", "dp-merf"], "is for the method datalens"),
         ([], "has settings of a public start, and there is none"),
@@ -125,7 +130,10 @@ def test_a_run_on_public_images(call, words, tmp_path) -> None:
 )
 def test_mistakes_are_one_line_and_leave_nothing(call, words, tmp_path, more, complaint) -> None:
     shutil.copy(tmp_path / "people.npz", tmp_path / "copy.npz")
-    places = {"people": tmp_path / "." / "people.npz", "copy": tmp_path / "copy.npz"}
+    with np.load(tmp_path / "people.npz") as people:
+        x, y = people["x"], people["y"]
+    np.savez(tmp_path / "more.npz", x=np.concatenate([x, 255 - x[:5]]), y=np.concatenate([y, y[:5]]))
+    places = {name: tmp_path / "." / f"{name}.npz" for name in ("people", "copy", "more")}
     answer = call(*words, *(places.get(word, word) for word in more))
     assert complaint in answer.complaint
     assert not (tmp_path / "run").exists()

@@ -11,15 +11,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from small_baselines import SMALL
-from small_runs import train
+from small_runs import resume, train
 
+from datalens.audit.second_neighbours import relation_again
 from datalens.audit.verify import verify_run
 from datalens.baselines.model import Baseline
 from datalens.baselines.registry import baseline
 from datalens.data import load
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_dataset, licence_of, size_category, yaml_text
-from datalens.privacy.promises import METHOD_TEXT
+from datalens.privacy.neighbours import adjacency_means
+from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED, METHOD_TEXT
 
 
 def front_of(page: str) -> dict:
@@ -70,6 +72,24 @@ def test_a_method_has_a_card_with_its_own_paper(tmp_path: Path) -> None:
     assert "Adamczewski" in page
     assert "wang2021datalens" not in page
     assert "trained on shapes" in page
+    assert "labels of generated images: uniform on the class list\n" in page
+    assert "teachers" not in page
+    assert verify_run(tmp_path / "run").differences == []
+
+
+@pytest.mark.parametrize(
+    ("header", "whose"),
+    [
+        ({"adjacency": ADD_OR_REMOVE}, "differ by {whose}: records"),
+        ({"adjacency": BLANKED}, "differ by {whose} being blanked"),
+        ({"adjacency": ADD_OR_REMOVE, "replace_one_events": []}, "differ by {whose} added or removed"),
+    ],
+)
+def test_neighbours_are_named_by_the_records_that_one_person_may_have(header: dict, whose: str) -> None:
+    for size, words in ((1, "one record"), (3, "up to 3 records of one person")):
+        said = {**header, "mechanism": {"group_size": size}}
+        assert whose.format(whose=words) in adjacency_means(said)
+        assert relation_again(said)[1] == adjacency_means(said)
 
 
 @pytest.mark.parametrize("method", METHOD_TEXT)
@@ -83,6 +103,10 @@ def test_the_owner_may_name_a_licence_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "run" / "release" / "README.md"
     told = page.read_text()
     page.write_text(told.replace("license: unknown", "license: cc-by-4.0"))
+    assert verify_run(tmp_path / "run").differences == []
+    resume(tmp_path / "run")  # writes the page again
+    assert "yet to name" in told
+    assert "yet to name" not in page.read_text()
     assert verify_run(tmp_path / "run").differences == []
     for wrong in ("license: free", "license: cc-by-4.0\ntags: []", "licence: mit"):
         page.write_text(told.replace("license: unknown", wrong, 1))

@@ -42,6 +42,7 @@ def test_it_says_what_the_certificate_says(small: RunFolder, images: np.ndarray)
         "4 synthetic images of the class a",
         "4 synthetic images of the class b",
     ]
+    assert "no verdict published" in page.text  # of an audit
     assert "private/report.html" in page.text  # where scores are, since none was released
 
 

@@ -492,17 +492,22 @@ def test_images_that_nobody_declared_public_are_refused(tmp_path: Path) -> None:
     refused(ConfigError, "not declared public", tmp_path / "run", replace(public(), public=False))
 
 
-@pytest.mark.parametrize("how", ["themselves", "in another order", "in another size", "in colour"])
-def test_the_sensitive_images_themselves_are_refused(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    "how", ["themselves", "and more", "most of them", "in another order", "in another size", "in colour"]
+)
+def test_most_of_the_sensitive_images_are_refused(tmp_path: Path, how: str) -> None:
     data = small_data()
     order = np.random.default_rng(0).permutation(60)
     images = {
         "themselves": data.images,
+        "and more": np.concatenate([data.images, 255 - data.images[:9]]),
+        "most of them": np.concatenate([data.images[:31], 255 - data.images[31:]]),
         "in another order": data.images[order],
         "in another size": data.images.repeat(2, 2).repeat(2, 3),
         "in colour": data.images.repeat(3, 1),
     }[how]
-    source = replace(data, images=images, public=True, name="theirs")
+    labels = np.arange(len(images)) % 2
+    source = replace(data, images=images, labels=labels, public=True, name="theirs")
     people = data
     if how == "in another size":  # people's own images, scaled as they are for the run
         from datalens.data.fitting import fitted
@@ -513,16 +518,18 @@ def test_the_sensitive_images_themselves_are_refused(tmp_path: Path, how: str) -
     assert not (tmp_path / "run").exists()
 
 
-def test_records_among_the_public_images_are_counted_for_the_owner_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [7, 30])
+def test_records_among_the_public_images_are_counted_for_the_owner_alone(tmp_path: Path, shared: int) -> None:
     data = small_data()
-    mixed = replace(data, images=np.concatenate([data.images[:7], 255 - data.images[7:]]), public=True)
+    images = np.concatenate([data.images[:shared], 255 - data.images[shared:]])
+    mixed = replace(data, images=images, public=True)
     note = note_of_shared(mixed, data)
     assert note is not None
-    assert "7 of 60 records" in note
+    assert f"{shared} of 60 records" in note
     model = begun(tmp_path / "run", source=mixed)
     assert note in model.notes
     for path in (tmp_path / "run" / "release").iterdir():
-        assert b"7 of 60" not in path.read_bytes()
+        assert b"%d of 60" % shared not in path.read_bytes()
     assert note_of_shared(public(), data) is None
 
 

@@ -61,9 +61,7 @@ def certificate_again(
             "classes": config.get("classes"),
             "classes_were_read_off_the_data": config.get("classes_from_data"),
             "class_list": class_list_again(config, privacy),
-            "generated_labels": None
-            if header.get("method") in promises.CLASSIFIERS
-            else promises.LABELS_TEXT,
+            "generated_labels": _labels_again(header.get("method"), mechanism),
             "data": config.get("data"),
         },
         "not_covered": list(promises.NOT_COVERED)
@@ -144,6 +142,15 @@ def unequal(expected: Any, found: Any, where: str = "certificate.json") -> Itera
             yield f"{where} is {found!r}, but the ledger gives {expected!r}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{where} is {found!r:.80}, but the rest of the release gives {expected!r:.80}"
+
+
+def _labels_again(method: Any, mechanism: Mapping[str, Any]) -> str | None:
+    """How generated images come by their labels; a classifier generates none."""
+    if method in promises.CLASSIFIERS:
+        return None
+    if "releases" in mechanism and method not in promises.VOTING_METHODS:
+        return promises.LABELS_OF_SAMPLES
+    return promises.LABELS_TEXT
 
 
 def _guarantee(entries: Sequence[Entry], granted: list[tuple[bool, Json]], group_size: int) -> Json:

@@ -18,9 +18,13 @@ GROUP = "group"
 def relation_again(header: Mapping[str, Any]) -> tuple[str, str]:
     """The name of the relation, and the same in words."""
     adjacency = str(header.get("adjacency", promises.BLANKED))
+    size = header.get("mechanism", {}).get("group_size", 1)
+    whose = (
+        promises.ONE_RECORD if size == 1 else promises.SEVERAL_RECORDS.replace("{group_size}", str(int(size)))
+    )
     if header.get("replace_one_events") is not None and adjacency == promises.ADD_OR_REMOVE:
-        return adjacency, promises.ADJACENCY_OF_BASELINES
-    return adjacency, promises.ADJACENCY_TEXT.get(adjacency, adjacency)
+        return adjacency, promises.ADJACENCY_OF_BASELINES.replace("{whose}", whose)
+    return adjacency, promises.ADJACENCY_TEXT.get(adjacency, adjacency).replace("{whose}", whose)
 
 
 def relation_of(config: Mapping[str, Any]) -> str:

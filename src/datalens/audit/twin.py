@@ -43,6 +43,10 @@ ALARM_RATE = 1e-3
 """The same for the bound that raises the alarm."""
 
 
+SINGLE = "a canary is a single record: its bound holds for a whole group too, which may do more"
+"""Of a run that protects all records of a group: one record is a group as well, or a part of what one may change."""
+
+
 @dataclass(frozen=True, eq=False)
 class Canaries:
     """Images nobody would draw, one for each teacher.
@@ -103,7 +107,9 @@ def audit_twin(
         scores = score_canaries(session.facts, session.records, canaries, start)
     finally:
         session.close()
-    return finding_of(guess(scores, canaries.included), len(scores), claimed, facts.config.privacy.delta)
+    found = finding_of(guess(scores, canaries.included), len(scores), claimed, facts.config.privacy.delta)
+    more_than_one = facts.of_groups or facts.config.privacy.group_size > 1
+    return replace(found, text=f"{found.text}; {SINGLE}") if more_than_one else found
 
 
 def score_canaries(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
 from datalens.privacy import promises
 from datalens.privacy.card_front import licence_of
-from datalens.privacy.data_card import data_card
+from datalens.privacy.data_card import data_card, is_card_of
 from datalens.training.heads import known_head
+from datalens.version import __version__
 
 LEDGER, CONFIG, CERTIFICATE, CARD = "ledger.jsonl", "config.json", "certificate.json", "README.md"
 DIRECTIONS, GENERATOR, SCORES = "directions.bin", "generator.safetensors", "scores.json"
@@ -224,8 +226,23 @@ def _check_certificate(
         card = (release / CARD).read_text()
     except (OSError, UnicodeDecodeError):
         raise Difference(f"{CARD} cannot be read") from None
-    if card != data_card(said, licence_of(card)):
-        raise Difference(f"{CARD} does not say what {CERTIFICATE} says")
+    if not is_card_of(card, said):
+        raise Difference(f"{CARD} {_other_words(card, said)}")
+
+
+def _other_words(card: str, said: Mapping[str, Any]) -> str:
+    """Where the page leaves its certificate, and why that may be: nobody can tell an old page from a changed one."""
+    expected = data_card(said, licence_of(card)).splitlines()
+    lines = zip_longest(card.splitlines(), expected)
+    number = next((number for number, (one, other) in enumerate(lines, 1) if one != other), len(expected))
+    made_with = str(said["environment"].get("datalens", "an unknown version"))
+    why = (
+        "it was changed" if made_with == __version__ else f"it was changed, or is as {made_with:.40} words it"
+    )
+    return (
+        f"line {number} does not say what {CERTIFICATE} says in the words of version {__version__} ({why}); "
+        f"{CERTIFICATE} is checked by itself, so read that, or have the run resumed, which writes the page"
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:

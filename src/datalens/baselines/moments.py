@@ -165,6 +165,19 @@ class Moments(NoisedMethod[MomentsSettings]):
         """The same for the real sums that come out."""
         return self.stddev(what) / self.grid(what).scale
 
+    @property
+    def note(self) -> str | None:
+        """One line where noise is larger than a class's mean can be; of public numbers alone, or None."""
+        records, classes = self.size.num_records, self.size.num_classes
+        needed = classes * self.real_stddev(MEANS) / self.settings.mean_length
+        if not self.privacy.adds_noise or records >= needed:
+            return None
+        return (
+            f"moments: with {records} records in {classes} classes at epsilon {self.privacy.epsilon:g} noise is "
+            f"larger than the mean of a class, so images show noise; use {math.ceil(needed)} records or more, "
+            "fewer classes, or a larger epsilon"
+        )
+
     def mechanism(self, what: str, noise: NoiseSource) -> VectorSum:
         """Where sums become public."""
         return VectorSum(self.grid(what), self.stddev(what), noise, self.privacy.group_size)

@@ -52,8 +52,9 @@ def audit(run: str, source: str | None, **options: Any) -> int:
 
     Checks the ledger under a second accountant, the partition, the budget, the isolation of teachers, the noise,
     and attacks the mechanism with the worst votes there are; of a baseline, each kind of release that it plans. RUN
-    is not changed. A low bound is what an attack could show, never a proof. A run without a guarantee fails. A file
-    under RUN/release gets no finding that was drawn from people's records, and `datalens report` shows its verdict.
+    is not changed, but that a failure withdraws an earlier verdict of passing under RUN/release. A low bound is
+    what an attack could show, never a proof. A run without a guarantee fails. A file under RUN/release gets no
+    finding that was drawn from people's records, and `datalens report` shows its verdict.
 
     \b
     datalens audit runs/mnist
@@ -100,6 +101,7 @@ def audit(run: str, source: str | None, **options: Any) -> int:
             {} if _is_released(options["json_target"], Path(run)) else {"run": run}
         )  # a path of this machine
         output.finish({**place, "ledger_head": _head(Path(run)), **told.to_json(), "note": last})
+    _withdraw(report, Path(run), output)
     if last is not None:
         output.insist(last)
     output.insist(report.verdict)
@@ -118,6 +120,24 @@ def _told(report: Report, run: Path, target: str | None) -> Report | None:
     if any(finding.private for finding in report.failures):
         return None
     return Report(tuple(finding for finding in report.findings if not finding.private))
+
+
+def _withdraw(report: Report, run: Path, output: Output) -> None:
+    """After a failed audit no earlier verdict that the run passed stays published, nor the page that shows it."""
+    from datalens.reports.facts import AUDIT
+    from datalens.training.files import read_json
+    from datalens.training.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    published = folder.release / AUDIT
+    if report.passed or not published.is_file() or read_json(published).get("passed") is not True:
+        return
+    folder.report.unlink(missing_ok=True)
+    published.unlink()
+    output.insist(
+        f"{published}: withdrawn, as it said that the run passed, and {folder.report.name} with it; audit again when "
+        "the failure is understood"
+    )
 
 
 def _is_released(target: str | None, run: Path) -> bool:

@@ -63,6 +63,9 @@ def compare(
     output.finish({"runs": [run.to_json() for run in compared], "page": out})
     grid = compared_grid(compared)
     output.table(grid.header, grid.rows)
+    for run in compared:
+        for caution in run.cautions:
+            output.insist(f"{run.name}: take care: {caution}")
     if out is not None:
         mode = PRIVATE if is_private else SHARED
         write_atomically(Path(out), compared_page(compared).encode(), mode=mode)

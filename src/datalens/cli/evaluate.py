@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 @quiet_option
 @json_option
 def evaluate(run: str, source: str, **options: Any) -> None:
-    """Score images drawn from RUN, or SAMPLES (what `datalens sample` writes, but idx), against SOURCE.
+    """Score images drawn from RUN, or SAMPLES (what `datalens sample` writes), against SOURCE.
 
     utility: a classifier learns from the synthetic images and is tested on the test split of SOURCE; the headline
     is the last epoch. is, fid, kid: Inception Score, and distances to the training split, on features of a

@@ -58,7 +58,9 @@ def open_run(path: str) -> DataLens | Baseline | None:
         raise RunError(
             f"{path}: neither a run nor samples; give a run's folder, an .npz or .parquet file, or a folder of images"
         )
-    if not any(entry.is_dir() and entry.name != "private" for entry in folder.iterdir()):
+    if not _is_idx(folder) and not any(
+        entry.is_dir() and entry.name != "private" for entry in folder.iterdir()
+    ):
         raise RunError(
             f"{path}: holds no run (no release/config.json) and no samples (a sub-folder a class); "
             "give a folder with one of these"
@@ -81,8 +83,7 @@ def read(
     options: dict[str, Any],
     output: Output,
 ) -> Judged:
-    """Samples from a file or folder of any kind that `datalens sample` writes but IDX, or a named source's training
-    images.
+    """Samples from a file or folder of any kind that `datalens sample` writes, or a named source's training images.
 
     Args:
         path: Where they are.
@@ -102,6 +103,11 @@ def read(
     given = {"value_range": options["samples_range"], "layout": options["samples_layout"]}
     if kind is not OwnKind.NPZ and any(value is not None for value in given.values()):
         raise ConfigError(f"{path}: --samples-range and --samples-layout are for .npz files; leave them out")
+    if kind is OwnKind.FOLDER and _is_idx(Path(path)):
+        stored, labels = _read_idx(Path(path), len(classes))
+        images, facts = _fitted(path, stored, image_shape, resize=options["resize_samples"])
+        judged = _in_order(images, labels, {"source": "idx", **facts, "jpeg_files": 0})
+        return _taken(path, judged, options["num_samples"], options["seed"])
     names = None if kind is None else folder_names(classes) if kind is OwnKind.FOLDER else tuple(classes)
     data = load(path, classes=names, any_size=True, **given)
     if kind is None and data.classes != tuple(classes):
@@ -118,6 +124,28 @@ def read(
         {"source": "named" if kind is None else str(kind), **facts, "jpeg_files": jpeg_files},
     )
     return _taken(path, judged, options["num_samples"], options["seed"])
+
+
+def _is_idx(folder: Path) -> bool:
+    """Whether a folder holds the two files of ``--format idx``."""
+    from datalens.writing.idx import IMAGES_NAME, LABELS_NAME
+
+    return (folder / IMAGES_NAME).is_file() and (folder / LABELS_NAME).is_file()
+
+
+def _read_idx(folder: Path, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The two files: uint8 [N, 1, H, W] and int64 [N], whose numbers are the run's classes in their order.
+
+    Raises:
+        DataError: damaged, of another type or shape, or labels of more classes.
+    """
+    from datalens.data.idx import read_idx
+    from datalens.evaluation.inputs import byte_images, check_labels
+    from datalens.writing.idx import IMAGES_NAME, LABELS_NAME
+
+    images = byte_images(read_idx(folder / IMAGES_NAME), name=str(folder / IMAGES_NAME))
+    found = read_idx(folder / LABELS_NAME)
+    return images, check_labels(found, len(images), num_classes, name=str(folder / LABELS_NAME))
 
 
 def is_named(source: str) -> bool:

@@ -31,10 +31,10 @@ def read_public_init(
         output: hears what begins with which weights.
 
     Raises:
-        DataLensError: it is not public, is the sensitive source itself, or cannot be read.
+        DataLensError: it is not public, holds most of the sensitive images, or cannot be read.
     """
     from datalens.training.run_folder import RunFolder
-    from datalens.training.starting import note_of_shared, refuse_same
+    from datalens.training.starting import note_of_shared, refuse_covering
 
     asked, is_declared = (options[name] for name in OPTIONS)
     if asked is None:
@@ -56,7 +56,7 @@ def read_public_init(
             "--public-init-is-public that these images are, or give others"
         )
     images = _load(asked, data, options)
-    refuse_same(images, data)
+    refuse_covering(images, data)
     for note in [*images.notes, note_of_shared(images, data)]:
         if note is not None:
             output.warn(note)

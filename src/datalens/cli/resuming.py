@@ -68,8 +68,7 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
         LedgerError: its ledger is damaged, or has lost lines.
     """
     from datalens.cli.fitness import steps_charged, steps_planned
-    from datalens.privacy.card_front import licence_of
-    from datalens.privacy.data_card import data_card
+    from datalens.privacy.data_card import is_card_of
     from datalens.training.agreement import check_heads
     from datalens.training.files import read_json
     from datalens.training.run_folder import RunFolder
@@ -86,7 +85,7 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     if certificate.get("ledger", {}).get("head") != model.ledger.head[1]:
         return None
     page = folder.data_card.read_text() if folder.data_card.is_file() else ""
-    return model if page == data_card(certificate, licence_of(page)) else None  # the page is written last
+    return model if is_card_of(page, certificate) else None  # the page is written last
 
 
 def device_of_run(run: Path, options: dict[str, Any]) -> str:

@@ -250,10 +250,18 @@ def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]
         "classes": config.get("classes"),
         "classes_were_read_off_the_data": config.get("classes_from_data"),
         "class_list": _class_list(config),
-        "generated_labels": None if mechanism.get("name") in promises.CLASSIFIERS else promises.LABELS_TEXT,
+        "generated_labels": _labels(mechanism),
         "data": config.get("data"),
         **start_words(config),
     }
+
+
+def _labels(mechanism: Mapping[str, Any]) -> str | None:
+    name = mechanism.get("name")
+    if name in promises.CLASSIFIERS:
+        return None
+    votes = "releases" not in mechanism or name in promises.VOTING_METHODS
+    return promises.LABELS_TEXT if votes else promises.LABELS_OF_SAMPLES
 
 
 def _class_list(config: Mapping[str, Any]) -> str:

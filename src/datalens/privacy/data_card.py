@@ -8,7 +8,7 @@ from typing import Any
 from datalens.privacy import promises
 from datalens.privacy.baseline_card import is_baseline, method_lines, release_lines
 from datalens.privacy.card_citation import citation
-from datalens.privacy.card_front import Licence, front_of_run
+from datalens.privacy.card_front import Licence, front_of_run, licence_of
 from datalens.privacy.card_subject import is_classifier, subject, title, usage
 from datalens.privacy.card_words import (
     belief,
@@ -19,10 +19,6 @@ from datalens.privacy.card_words import (
     noisily,
     plain,
     released_of,
-)
-
-LICENCE = (
-    "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
 )
 
 
@@ -43,7 +39,7 @@ def data_card(certificate: Mapping[str, Any], licence: Licence = Licence.UNKNOWN
         *([] if is_classifier(certificate) else ["## Limits", limits()]),
         "## How to use it",
         *usage(certificate, release_folder(certificate)),
-        LICENCE,
+        licence_line(licence),
         "## How to cite it",
         *citation(certificate),
         *_identity(certificate),
@@ -51,6 +47,20 @@ def data_card(certificate: Mapping[str, Any], licence: Licence = Licence.UNKNOWN
         "`datalens verify` recomputes the one from the other.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def is_card_of(page: str, certificate: Mapping[str, Any]) -> bool:
+    """Whether a page is the certificate's card, with whatever licence the owner named in its first lines by hand."""
+    licence = licence_of(page)
+    by_hand = data_card(certificate).replace(f"license: {Licence.UNKNOWN}", f"license: {licence}", 1)
+    return page in (data_card(certificate, licence), by_hand)
+
+
+def licence_line(licence: Licence) -> str:
+    """Where the licence is said, and what it means that none is."""
+    if licence is Licence.UNKNOWN:
+        return "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
+    return "The licence is in the first lines of this page."
 
 
 def promise_and_making(certificate: Mapping[str, Any]) -> list[str]:

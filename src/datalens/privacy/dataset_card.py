@@ -10,7 +10,7 @@ from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_dataset
 from datalens.privacy.card_subject import subject
 from datalens.privacy.card_words import listed
-from datalens.privacy.data_card import LICENCE, headline, limits, promise_and_making
+from datalens.privacy.data_card import headline, licence_line, limits, promise_and_making
 
 
 def dataset_card(
@@ -48,7 +48,7 @@ def dataset_card(
         "## How to load them",
         f"```python\n{loading}\n```",
         f"Classes by number: {listed([f'{number} {name}' for number, name in enumerate(shown)])}.",
-        LICENCE,
+        licence_line(licence),
         *promise_and_making(certificate),
         "## Limits",
         limits(),

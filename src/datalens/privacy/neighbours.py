@@ -18,9 +18,12 @@ from datalens.privacy.replacing import replace_one_epsilon
 def adjacency_means(header: Mapping[str, Any]) -> str:
     """The neighbouring relation in words."""
     adjacency = str(header.get("adjacency", promises.BLANKED))
+    group_size = int(header.get("mechanism", {}).get("group_size", 1))
+    several = promises.SEVERAL_RECORDS.format(group_size=group_size)
+    text = promises.ADJACENCY_TEXT.get(adjacency, adjacency)
     if adjacency == promises.ADD_OR_REMOVE and "replace_one_events" in header:
-        return promises.ADJACENCY_OF_BASELINES
-    return promises.ADJACENCY_TEXT.get(adjacency, adjacency)
+        text = promises.ADJACENCY_OF_BASELINES
+    return text.replace("{whose}", several if group_size > 1 else promises.ONE_RECORD)
 
 
 def replace_one(

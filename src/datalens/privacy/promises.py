@@ -21,11 +21,13 @@ ADD_OR_REMOVE = "add-or-remove-one"
 ADD_OR_REMOVE_GROUP = "add-or-remove-one-group"
 BLANKED = "one-record-blanked"
 
+ONE_RECORD, SEVERAL_RECORDS = "one record", "up to {group_size} records of one person"
+"""Whose data neighbours differ by, as the texts below are filled in."""
+
 ADJACENCY_TEXT = {
     ADD_OR_REMOVE: (
-        "data sets that differ by one record (by up to group_size records of one person where that is above 1): "
-        "records enter a public number of slots by a secret random map from the operating system, and a record "
-        "that is removed leaves its slot empty"
+        "data sets that differ by {whose}: records enter a public number of slots by a secret random map from the "
+        "operating system, and a record that is removed leaves its slot empty"
     ),
     ADD_OR_REMOVE_GROUP: (
         "data sets that differ by all records of one group, such as one person, added or removed: a keyed hash of "
@@ -33,7 +35,7 @@ ADJACENCY_TEXT = {
         "records than slots leaves some out by looking at its own alone"
     ),
     BLANKED: (
-        "data sets in which one record (up to group_size records of one person) is blanked: the map from records "
+        "data sets that differ by {whose} being blanked: the map from records "
         "to slots came from a seed and is not secret, so nothing is claimed about adding or removing"
     ),
 }
@@ -55,10 +57,7 @@ REPLACE_ONE_COUNTED = (
     "counted for itself, where every planned release is charged for what replacing one record by another "
     "moves"
 )
-ADJACENCY_OF_BASELINES = (
-    "data sets that differ by one record added or removed (by up to group_size records of one person where that is "
-    "above 1)"
-)
+ADJACENCY_OF_BASELINES = "data sets that differ by {whose} added or removed"
 
 METHOD_TEXT = {
     "dp-merf": (
@@ -122,6 +121,10 @@ REPLACE_ONE_BY_TWO_TEXT = (
 )
 
 LABELS_TEXT = "uniform on the class list, for the images that teachers vote on and for samples"
+LABELS_OF_SAMPLES = "uniform on the class list"
+"""The same of methods in which no teacher votes on generated images."""
+VOTING_METHODS = ("pate-gan", "g-pate")
+"""Methods beside DataLens in which teachers do."""
 CLASSES_DECLARED = "declared beforehand"
 CLASSES_FOUND_AND_DECLARED = "read off the records, and declared public"
 CLASSES_PUBLISHED = "of a published data set"

@@ -34,6 +34,11 @@ class Compared:
     private: PrivateFacts | None = None
 
     @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is to be known of its promise before it is set beside another."""
+        return tuple(map(str, self.facts.certificate["guarantee"]["cautions"]))
+
+    @property
     def steps(self) -> str:
         """Steps taken, and planned where that is more."""
         progress = self.facts.progress
@@ -80,6 +85,7 @@ class Compared:
             "adjacency": facts.certificate["guarantee"]["adjacency"],
             "group_size": facts.certificate["guarantee"]["group_size"],
             "publishable": facts.is_fit,
+            "cautions": list(self.cautions),
             "data": facts.data_name,
             "image_shape": list(facts.image_shape),
             "classes": list(facts.classes),

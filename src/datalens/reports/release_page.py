@@ -36,6 +36,7 @@ def release_page(facts: ReleaseFacts, sheets: Sequence[Sheet] = (), printed: Gri
             "facts": facts,
             "title": "A classifier of images" if facts.is_classifier else "A generator of synthetic images",
             "method": words.method_title(facts),
+            "audit": words.audit_words(facts),
             "subject": words.subject(facts),
             "epsilon": epsilon_words(facts.epsilon),
             "notion": words.notion(facts),

@@ -72,10 +72,7 @@ def promise(facts: ReleaseFacts) -> Promise | None:
             f"The bound on the factor holds but for a chance of {chance(facts.delta)}: that is delta, which should "
             "be far below one over the number of records."
         ),
-        neighbours=(
-            f"Neighbours, between which it holds, are {guarantee['adjacency_means']}. Here group_size is "
-            f"{guarantee['group_size']}."
-        ),
+        neighbours=f"Neighbours, between which it holds, are {guarantee['adjacency_means']}.",
         exchanged=f"If a {unit} is exchanged for another instead: {exchanged}.",
         belief=(
             "Somebody who thinks it as likely as not that a person is among the records can be "
@@ -118,6 +115,15 @@ def chance(delta: float) -> str:
     if not 0 < delta < 0.1:
         return f"{delta:g}"
     return f"1 in {int(1 / delta + 1e-6):,}"
+
+
+def audit_words(facts: ReleaseFacts) -> str:
+    """What is published of an audit."""
+    if facts.audit is None:
+        return "no verdict published"
+    if not facts.audit.is_current:
+        return "of an earlier state"
+    return "passed" if facts.audit.passed else "failed"
 
 
 def making(facts: ReleaseFacts) -> list[str]:

@@ -1,6 +1,6 @@
 """What a run starts from: public images or a run on public images, looked at and turned into weights.
 
-The sensitive records are asked one thing only: whether they are the public images themselves, which is refused.
+The sensitive records are asked one thing only: how many are among the public images. Where most are, it is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from datalens.data import list_sources
 from datalens.data.fitting import fitted
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
@@ -44,12 +45,12 @@ def start_maker(
 
     Args:
         source: where it comes from.
-        data: the sensitive records, which may not be the same; nothing else is asked of them.
+        data: the sensitive records, most of which may not be among them; nothing else is asked of them.
         stop: ends a training on public images.
         tell: hears of every step of it, as (done, of how many).
 
     Raises:
-        DataLensError: a source that is not public, or holds the sensitive records themselves.
+        DataLensError: a source that is not public, or holds most of the sensitive records themselves.
     """
     tell = tell or (lambda done, total: None)
     if isinstance(source, LabelledImages):
@@ -58,8 +59,8 @@ def start_maker(
                 f"public_init {source.name}: these images are not declared public; say so with "
                 "--public-init-is-public (public=True in Python) if they are, or give others"
             )
-        refuse_same(source, data)
-        return lambda facts: start_of_images(facts, source, data, stop, tell)
+        refuse_covering(source, data)
+        return lambda facts: start_of_images(facts, source, stop, tell)
     folder = RunFolder.open(Path(source))
     theirs = read_facts(folder)
     _refuse_private(folder, theirs, data)
@@ -91,21 +92,19 @@ def start_of(folder: RunFolder, facts: PublicFacts) -> PublicStart | None:
 def start_of_images(
     facts: PublicFacts,
     images: LabelledImages,
-    data: LabelledImages,
     stop: Callable[[], bool],
     tell: Callable[[int, int], None],
 ) -> PublicStart:
     """A start trained on public images, made to the run's size and classes.
 
     Raises:
-        DataLensError: they are the sensitive records in another size, or the training fails or is stopped.
+        DataLensError: the training fails or is stopped.
     """
     fitting = fitted(images, facts.image_shape)
-    refuse_same(fitting, data)
     same = set(images.classes) == set(facts.classes)
     public = facts.streams
     labelled = _in_order(fitting, facts.classes) if same else _by_lot(fitting, facts.classes, public)
-    origin = Origin(StartSource.IMAGES, _name_of(images.name), same, _trains(facts))
+    origin = Origin(StartSource.IMAGES, _name_of(images.name, _digest_of(images)), same, _trains(facts))
     config = facts.config
     device = config.performance.device
     return pretrain(
@@ -125,36 +124,43 @@ def start_of_run(facts: PublicFacts, folder: RunFolder, theirs: PublicFacts) -> 
         )
     if not folder.generator.is_file():
         raise RunError(f"public_init {folder.root}: the run has no generator yet; resume it first")
+    digest = hashlib.sha256(folder.generator.read_bytes()).hexdigest()
     generator = read_generator(folder.generator, theirs).state_dict()
     own = start_of(folder, theirs) if _trains(facts) else None
     discriminator = None if own is None else own.discriminator
     same = theirs.classes == facts.classes
-    origin = Origin(StartSource.RUN, _name_of(theirs.data_name), same, discriminator is not None)
+    origin = Origin(StartSource.RUN, _name_of(theirs.data_name, digest), same, discriminator is not None)
     return PublicStart(origin, generator, discriminator)
 
 
-def refuse_same(images: LabelledImages, data: LabelledImages) -> None:
-    """Refuse the sensitive records as public images, in whatever order.
+def refuse_covering(images: LabelledImages, data: LabelledImages) -> None:
+    """Refuse public images among which more than half of the sensitive records are, in whatever order or size.
 
     Raises:
-        DataError: they are the same.
+        DataError: they are. Whether it is raised depends on the records: see ``docs/privacy.md``, 9.1.
     """
-    if len(images.images) and set(_digests(images)) == set(_digests(data)):
+    if 2 * _num_shared(images, data) > data.num_records:
         raise DataError(
-            f"public_init {images.name}: holds the very images that are to be protected; give other, public ones"
+            f"public_init {images.name}: holds the very images that are to be protected, more than half of them; "
+            "give other, public ones"
         )
 
 
 def note_of_shared(images: LabelledImages, data: LabelledImages) -> str | None:
     """One line for the owner where some records are among the public images, or None. Private: it counts records."""
-    known = set(_digests(fitted(images, data.image_shape)))
-    shared = sum(digest in known for digest in _digests(data))
+    shared = _num_shared(images, data)
     if not shared:
         return None
     return (
         f"public_init {images.name}: {shared} of {data.num_records} records are among the public images, and what "
         "the start shows of those is not protected; leave them out of the public images unless they are public"
     )
+
+
+def _num_shared(images: LabelledImages, data: LabelledImages) -> int:
+    """How many records are, bit for bit, public images made to their size. Private."""
+    known = set(_digests(fitted(images, data.image_shape)))
+    return sum(digest in known for digest in _digests(data))
 
 
 def _refuse_private(folder: RunFolder, theirs: PublicFacts, data: LabelledImages) -> None:
@@ -200,12 +206,17 @@ def _by_lot(images: LabelledImages, classes: tuple[str, ...], public: Streams) -
     return replace(images, labels=labels, classes=classes)
 
 
-def _name_of(name: str) -> str:
-    """A name to be published: of a path its last part."""
-    return Path(name).name or name
+def _name_of(name: str, digest: str) -> str:
+    """What is published: the name of a known data set, else a digest, since a folder's name is the owner's own."""
+    known = {source.name for source in list_sources()}
+    return name if name in known else f"SHA-256 {digest:.16}"
+
+
+def _digest_of(images: LabelledImages) -> str:
+    """Of public images, in whatever order, in hex."""
+    return hashlib.sha256(b"".join(sorted(_digests(images)))).hexdigest()
 
 
 def _digests(images: LabelledImages) -> Iterator[bytes]:
-    shape = repr(images.image_shape).encode()
     for image in images.images:
-        yield hashlib.blake2b(np.ascontiguousarray(image).tobytes() + shape, digest_size=16).digest()
+        yield hashlib.blake2b(np.ascontiguousarray(image).tobytes(), digest_size=16).digest()
