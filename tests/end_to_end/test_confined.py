@@ -144,7 +144,17 @@ def test_commands_about_a_run(given: Path, made: Path, places: dict[str, Path]) 
     own, run = own_data(given), made / "run"
     before = {path: path.read_bytes() for path in given.iterdir()}
     calls: list[list[object]] = [
-        ["budget", "create", made / "own.budget", "--data-name", "ours", "--epsilon", 1000, "--delta", "1e-5"],
+        [
+            "budget",
+            "create",
+            made / "own.budget",
+            "--data-name",
+            "ours",
+            "--epsilon",
+            1000,
+            "--delta",
+            "1e-5",
+        ],
         ["train", *own, "--out", run, "--budget-file", made / "own.budget"],
         ["train", own[0], "--resume", run, "--classes", 2],
         ["sample", run, "-n", 6, "--out", made / "s.npz"],
