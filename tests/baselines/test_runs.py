@@ -113,6 +113,19 @@ def test_steps_that_were_charged_after_the_last_checkpoint_are_lost_and_not_take
     assert len(charged) == 80
 
 
+@pytest.mark.parametrize("method", ["dp-merf", "pate-gan"])
+def test_going_on_with_a_finished_run_does_not_touch_its_checkpoints(tmp_path: Path, method: str) -> None:
+    """While a checkpoint is exchanged for itself there is none: a death just then would lose what was released."""
+    trained(method, tmp_path / "run")
+    before = _checkpoints(tmp_path / "run")
+    Baseline.resume(tmp_path / "run", shapes())
+    assert _checkpoints(tmp_path / "run") == before != {}
+
+
+def _checkpoints(root: Path) -> dict[Path, int]:
+    return {path: path.stat().st_ino for path in (root / "private" / "checkpoints").rglob("*")}
+
+
 def test_a_release_that_was_lost_before_its_checkpoint_is_never_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

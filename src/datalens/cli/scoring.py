@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -105,8 +104,9 @@ def copies(
 
 def public_cache() -> Path:
     """Where feature classifiers of published images are kept: a cache folder of this user."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "datalens" / "features"
+    from datalens.data.user_cache import user_cache
+
+    return user_cache() / "features"
 
 
 def _extractor(

@@ -13,6 +13,7 @@ import numpy as np
 
 from datalens.data.idx import md5_of, parse_idx, read_uncompressed
 from datalens.data.images import LabelledImages
+from datalens.data.user_cache import user_cache
 from datalens.errors import DataError
 
 ROOT_VARIABLE = "DATALENS_DATA"
@@ -143,8 +144,7 @@ def resolve_root(root: str | os.PathLike[str] | None = None) -> Path:
     named = os.environ.get(ROOT_VARIABLE)
     if named:
         return Path(named).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "datalens"
+    return user_cache()
 
 
 def read_verified(published: PublishedSet, file: PublishedFile, root: Path) -> tuple[FileCheck, bytes]:

@@ -243,7 +243,7 @@ class MethodRun(Generic[Facts, Learner]):
         self.notes += checkpoint.passed_over
         self.ledger.check_heads([checkpoint.head])
         self.learner.load_state_dict(checkpoint.tensors)
-        self.steps_done = checkpoint.step
+        self.steps_done = self._saved_at = checkpoint.step
         lost = max(0, self._next_step - checkpoint.step)
         if lost:
             self.notes.append(f"{lost} steps were charged and lost in a crash; they are not taken again")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from datalens.data.user_cache import user_cache
 from datalens.errors import RunError
 from datalens.training.files import PRIVATE, write_json
 
@@ -23,10 +24,8 @@ Head = tuple[int, str]
 
 
 def heads_file() -> Path:
-    """Where the cache lies: under XDG_CACHE_HOME, else ``~/.cache``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "datalens" / "heads.json"
+    """Where they lie: in this user's cache."""
+    return user_cache() / "heads.json"
 
 
 def known_head(run_id: str) -> Head | None:

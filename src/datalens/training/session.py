@@ -295,6 +295,6 @@ class Session:
                 f"{folder.directions}: ends before step {checkpoint.last_step}, which a checkpoint has seen; "
                 "restore the file"
             )
-        self.steps_done = checkpoint.step
+        self.steps_done = self._saved_at = checkpoint.step
         self.student.load_state_dict(checkpoint.tensors)
         self.teachers.read(checkpoint.path)
