@@ -182,6 +182,13 @@ class TopAggPrivacyEngine(PrivacyEngine):
         """One step in whole numbers."""
         return IntegerTopAggOptimizer.event_of(multiplier, rate, dim, make_noise(NoiseKind.ROUNDED))
 
+    def _prepare_model(self, module: nn.Module, **others: Any) -> Any:
+        """As Opacus; a record that comes in two backward passes would count twice, so they are refused in any lot."""
+        prepared = super()._prepare_model(module, **others)
+        prepared.forbid_grad_accumulation()
+        refusals.refuse_gradients_of_gradients(prepared)
+        return prepared
+
     def _prepare_optimizer(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, *, optimizer: optim.Optimizer, distributed: bool, noise_generator: Any = None, **others: Any
     ) -> TopAggOptimizer:

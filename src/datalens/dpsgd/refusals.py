@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+from opacus.grad_sample import AbstractGradSampleModule, GradSampleHooks
 from opacus.validators.module_validator import ModuleValidator
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -76,6 +77,29 @@ def refuse_for_integers(module: nn.Module, rule: Rule, poisson_sampling: bool, n
     if isinstance(module, DifferentiallyPrivateDistributedDataParallel | DistributedDataParallel):
         raise ConfigError(
             "noise is 'integer' with several processes, but whole sums are added up in one process only; use one"
+        )
+
+
+def refuse_gradients_of_gradients(prepared: AbstractGradSampleModule | GradSampleHooks) -> None:
+    """From here on, refuse a loss that holds a gradient, as WGAN-GP's penalty does, when it is differentiated.
+
+    Gradients of single records are read off the first backward pass alone: the penalty would be missing from them,
+    and the gradient that it is made of would be in them, without a word.
+    """
+    handles: list[Any] | None = getattr(prepared._module, "autograd_grad_sample_hooks", None)
+    if handles is None:  # expanded weights have no hooks in their layers
+        prepared.register_full_backward_pre_hook(_refuse_second_order)
+        return
+    for layer in [layer for layer in prepared._module.modules() if layer._backward_hooks]:
+        handles.append(layer.register_full_backward_pre_hook(_refuse_second_order))
+
+
+def _refuse_second_order(_module: nn.Module, _grad: Any) -> None:
+    """Only a backward pass with ``create_graph=True`` has gradients switched on."""
+    if torch.is_grad_enabled():
+        raise ConfigError(
+            "a gradient is part of the loss (create_graph=True, as in WGAN-GP), but gradients of single records leave "
+            "such a part out; use a loss without it, with weight clipping or spectral norms of your own"
         )
 
 
