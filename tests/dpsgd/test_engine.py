@@ -405,6 +405,63 @@ def test_a_target_epsilon_is_met(noise: str) -> None:
     assert 2.9 <= engine.get_epsilon(1e-5) <= 3.0
 
 
+@pytest.mark.parametrize("noise", ["float", "integer"])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"target_epsilon": math.nan}, "target_epsilon is nan"),
+        ({"target_epsilon": math.inf}, "target_epsilon is inf"),
+        ({"target_epsilon": 0.0}, "target_epsilon is 0"),
+        ({"target_delta": 0.0}, "delta=0.0"),
+        ({"target_delta": 1.0}, "delta=1.0"),
+        ({"target_delta": 2.0}, "delta=2.0"),
+        ({"target_delta": math.nan}, "delta=nan"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": math.nan}, "epochs is nan"),
+    ],
+)
+def test_r28_r32_r39_targets_that_mean_nothing_are_refused(
+    noise: str, changes: dict[str, Any], words: str
+) -> None:
+    """A NaN compares as False, so a search would end at any noise; a training of no step has none to find."""
+    with pytest.raises(ConfigError, match=words):
+        with_target(noise=noise, **changes)
+
+
+def test_r28_a_delta_of_one_over_the_records_or_more_is_warned_of() -> None:
+    with pytest.warns(PrivacyWarning, match="releasing a whole record"):
+        with_target(target_delta=1 / 40)
+    for delta in (0.0, 1.0, -1e-5, math.nan):
+        with pytest.raises(ConfigError, match="delta="):
+            topagg_engine().get_epsilon(delta)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 0.25])
+def test_r21_noise_is_for_every_step_of_the_epochs(epochs: float) -> None:
+    """49 lots an epoch: 1 / (1 / 49) is below 49, and a step must not be lost to that."""
+    engine, optimizer, loader = with_target(number=490, epochs=epochs)
+    steps = math.ceil(epochs * 49)
+    assert len(loader) == 49
+    engine.accountant.history = [(optimizer.noise_multiplier, 1 / 49, steps)]
+    assert 2.9 <= engine.get_epsilon(1e-5) <= 3.0
+
+
+def with_target(*, number: int = 40, noise: str = "float", **changes: Any) -> tuple[Any, Any, Any]:
+    """Engine, optimiser and loader that were made private for epsilon 3."""
+    engine, module = topagg_engine(), network()
+    usual: dict[str, Any] = {"target_epsilon": 3.0, "target_delta": 1e-5, "epochs": 2}
+    _private, optimizer, loader = engine.make_private_with_epsilon(
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        data_loader=DataLoader(records(number), batch_size=10),
+        max_grad_norm=1.0,
+        keep=0.8,
+        noise=noise,
+        **(usual | changes),
+    )
+    return engine, optimizer, loader
+
+
 def test_whole_numbers_are_bounded_and_noised() -> None:
     """What each record adds is on the grid and no longer than its units; the noise has its standard deviation."""
     _module, optimizer, _loader = prepared(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import torch
@@ -12,7 +14,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from datalens.dpsgd.method import Rule, check_max_grad_norm
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, PrivacyWarning
+from datalens.privacy.gaussian import check_delta
+from datalens.privacy.wording import delta_warning
 
 
 def refuse_secure_mode(secure_mode: bool) -> None:
@@ -49,6 +53,26 @@ def check_setup(
         )
     check_loader(loader)
     return check_max_grad_norm(max_grad_norm)
+
+
+def check_target(epsilon: float, delta: float, epochs: float, loader: Any) -> int:
+    """Steps of so many epochs, where the target is one that a search for noise can meet.
+
+    Warns:
+        PrivacyWarning: a delta at which releasing a whole record would be allowed.
+
+    Raises:
+        ConfigError: epsilon not above 0 or not finite, delta outside (0, 1), or no step to take.
+    """
+    check_loader(loader)
+    check_delta(delta)
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"target_epsilon is {epsilon}, but must be above 0 and finite; 1.0 is usual")
+    if not (math.isfinite(epochs) and epochs > 0):
+        raise ConfigError(f"epochs is {epochs}, but must be above 0 and finite: a training of no step is none; use 1")
+    if (words := delta_warning(delta, len(loader.dataset))) is not None:
+        warnings.warn(PrivacyWarning(words), stacklevel=3)
+    return math.ceil(epochs * len(loader))
 
 
 def check_loader(loader: Any) -> None:
