@@ -136,9 +136,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
         if chosen(NoiseForm, noise, "noise") is NoiseForm.INTEGER:
             dim = sum(p.numel() for p in module.parameters() if p.requires_grad)
             event = lambda multiplier: self._event(multiplier, rate, dim)  # noqa: E731
-            multiplier = noise_for(
-                event, steps, target_epsilon, target_delta, AccountantKind.RDP
-            )
+            multiplier = noise_for(event, steps, target_epsilon, target_delta, AccountantKind.RDP)
         else:
             multiplier = get_noise_multiplier(
                 target_epsilon=target_epsilon,

@@ -69,7 +69,9 @@ def check_target(epsilon: float, delta: float, epochs: float, loader: Any) -> in
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ConfigError(f"target_epsilon is {epsilon}, but must be above 0 and finite; 1.0 is usual")
     if not (math.isfinite(epochs) and epochs > 0):
-        raise ConfigError(f"epochs is {epochs}, but must be above 0 and finite: a training of no step is none; use 1")
+        raise ConfigError(
+            f"epochs is {epochs}, but must be above 0 and finite: a training of no step is none; use 1"
+        )
     if (words := delta_warning(delta, len(loader.dataset))) is not None:
         warnings.warn(PrivacyWarning(words), stacklevel=3)
     return math.ceil(epochs * len(loader))
