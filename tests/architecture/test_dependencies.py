@@ -1,4 +1,4 @@
-"""Dependencies: each with a reason, a licence and two bounds; none used that is not declared, none declared unused."""
+"""Dependencies: each with a reason, a licence and two bounds; used ones are declared, declared ones used."""
 
 from __future__ import annotations
 

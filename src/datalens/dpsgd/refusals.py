@@ -124,8 +124,8 @@ def _refuse_second_order(_module: nn.Module, _grad: Any) -> None:
     """Only a backward pass with ``create_graph=True`` has gradients switched on."""
     if torch.is_grad_enabled():
         raise ConfigError(
-            "a gradient is part of the loss (create_graph=True, as in WGAN-GP), but gradients of single records leave "
-            "such a part out; use a loss without it, with weight clipping or spectral norms of your own"
+            "a gradient is part of the loss (create_graph=True, as in WGAN-GP), but gradients of single records "
+            "leave such a part out; use a loss without it, with weight clipping or spectral norms of your own"
         )
 
 
