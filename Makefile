@@ -6,7 +6,15 @@ READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
 
-.PHONY: help setup quickstart test test-slow mutation-smoke lint docs clean
+# what is tried at both ends of the ranges of versions
+ENDS ?= .venv
+ENDS_EXTRAS := discrete,dpsgd,report,parquet,huggingface,tensorboard
+ENDS_TOOLS := hypothesis mpmath pytest pytest-timeout pytest-xdist pyyaml scikit-learn torchmetrics
+ENDS_TESTS := -m 'not slow' tests/privacy tests/mechanisms tests/noise tests/compression tests/golden \
+	tests/dpsgd/test_engine.py tests/cli/test_main.py tests/cli/test_privacy.py tests/cli/test_report.py \
+	tests/end_to_end/test_training.py tests/baselines/test_dp_gan.py
+
+.PHONY: help setup quickstart test test-slow test-lowest test-newest mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -32,6 +40,18 @@ test: $(READY)  ## the tests (15 minutes at most on two cores)
 test-slow: $(READY)  ## the checks that take longer
 	$(BIN)/pytest -m slow
 
+test-lowest:  ## a fast part of the tests with the oldest versions that pyproject.toml allows (a new environment)
+	$(PYTHON) -m venv --clear $(ENDS)-lowest
+	$(PYTHON) scripts/bounds.py lowest > $(ENDS)-lowest/constraints.txt
+	$(ENDS)-lowest/bin/pip install --quiet -c $(ENDS)-lowest/constraints.txt -e '.[$(ENDS_EXTRAS)]' $(ENDS_TOOLS)
+	OMP_NUM_THREADS=1 $(ENDS)-lowest/bin/pytest $(ENDS_TESTS)
+
+test-newest:  ## the same with the newest versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear $(ENDS)-newest
+	$(PYTHON) scripts/bounds.py allowed > $(ENDS)-newest/constraints.txt
+	$(ENDS)-newest/bin/pip install --quiet -c $(ENDS)-newest/constraints.txt -e '.[$(ENDS_EXTRAS)]' $(ENDS_TOOLS)
+	OMP_NUM_THREADS=1 $(ENDS)-newest/bin/pytest $(ENDS_TESTS)
+
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py
 
@@ -43,5 +63,5 @@ docs: $(READY)  ## the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 clean:  ## remove the environment and caches; runs and data stay
-	rm -rf $(VENV) build dist site src/datalens/_version.py .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(ENDS)-lowest $(ENDS)-newest build dist site src/datalens/_version.py .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from document_blocks import DOCUMENTS, REPOSITORY, SHELL, blocks, name_of
+from document_blocks import DOCUMENTS, SHELL, blocks, name_of
 
 from datalens.cli.main import cli
 
@@ -103,19 +102,6 @@ def test_links_lead_somewhere() -> None:
             if "://" not in target and place and not (path.parent / place).exists():
                 broken.append(f"{path.name}: {target}")
     assert broken == []
-
-
-def test_every_dependency_is_explained() -> None:
-    """docs/design.md says of each what it is for and under which licence; no other is in its tables."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    wanted = list(project["dependencies"])
-    for extra in project["optional-dependencies"].values():
-        wanted += extra
-    names = {re.split(r"[<>=!~ \[;]", each)[0].lower() for each in wanted}
-    text = (REPOSITORY / "docs" / "design.md").read_text()
-    rows = dict(re.findall(r"^\| `([\w-]+)` \|(.*)$", text, re.MULTILINE))
-    assert set(rows) == names
-    assert all(len([cell for cell in row.split("|") if cell.strip()]) >= 2 for row in rows.values())
 
 
 def exists(name: str) -> bool:

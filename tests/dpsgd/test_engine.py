@@ -177,17 +177,32 @@ def test_r35_layers_that_mix_records_are_refused_by_their_path(layer: nn.Module)
         prepared(topagg_engine(), module=module, keep=0.8)
 
 
-def test_r37_gradients_of_two_backward_passes_are_refused() -> None:
-    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8)
-    images, labels = records(5)[:]
+def scored(module: Any, images: torch.Tensor) -> torch.Tensor:
+    """A critic's mean score of images: the first of the network's outputs."""
+    return module(images)[:, 0].mean()
+
+
+MODES = ["hooks", "functorch", "ew"]
+
+
+@pytest.mark.parametrize("poisson", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:poisson_sampling=False")
+def test_r37_gradients_of_two_backward_passes_are_refused(mode: str, poisson: bool) -> None:
+    """In lots of any kind: a record that comes twice would add twice what the noise is measured by."""
+    module, optimizer, _loader = prepared(
+        topagg_engine(), keep=0.8, grad_sample_mode=mode, poisson_sampling=poisson
+    )
+    real, _ = records(5)[:]
     optimizer.zero_grad()
-    functional.cross_entropy(module(images), labels).backward()
-    with pytest.raises(ValueError, match="accumul"):
-        functional.cross_entropy(module(images), labels).backward()
+    scored(module, real).backward()
+    with pytest.raises((ValueError, RuntimeError), match="accumulat"):
+        scored(module, -real).backward()
 
 
-def test_r37_gradients_are_those_of_single_records() -> None:
-    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8)
+@pytest.mark.parametrize("mode", MODES)
+def test_r37_gradients_are_those_of_single_records(mode: str) -> None:
+    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8, grad_sample_mode=mode)
     images, labels = records(5)[:]
     functional.cross_entropy(module(images), labels).backward()
     got = torch.cat([p.grad_sample.flatten(1) for p in optimizer.params], 1)
@@ -195,6 +210,67 @@ def test_r37_gradients_are_those_of_single_records() -> None:
         alone = network()
         functional.cross_entropy(alone(image[None]), label[None]).backward()
         torch.testing.assert_close(row, torch.cat([p.grad.flatten() for p in alone.parameters()]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_r37_a_critic_between_steps_of_its_generator_has_the_gradients_of_its_own_pass(mode: str) -> None:
+    """Real and generated images in one backward pass, after a pass for the generator: rows of single pairs."""
+    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8, grad_sample_mode=mode)
+    real, _ = records(5)[:]
+    drawn = real.flip(1).requires_grad_()
+    scored(module, drawn).backward()  # the generator's
+    optimizer.zero_grad()
+    (scored(module, drawn.detach()) - scored(module, real)).backward()
+    got = torch.cat([p.grad_sample.flatten(1) for p in optimizer.params], 1)
+    for row, true, false in zip(got, real, drawn.detach(), strict=True):
+        alone = network()
+        (scored(alone, false[None]) - scored(alone, true[None])).backward()
+        torch.testing.assert_close(row, torch.cat([p.grad.flatten() for p in alone.parameters()]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_r37_gradients_of_a_lot_do_not_reach_the_next_step(mode: str) -> None:
+    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8, grad_sample_mode=mode)
+    images, _ = records(5)[:]
+    scored(module, images).backward()
+    optimizer.step()
+    with pytest.raises((ValueError, RuntimeError), match="grad"):
+        scored(module, images).backward()
+        optimizer.step()
+    with pytest.raises(ValueError, match="zero_grad"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("penalty_first", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_r37_a_gradient_penalty_is_refused(mode: str, penalty_first: bool) -> None:
+    module, optimizer, _loader = prepared(topagg_engine(), keep=0.8, grad_sample_mode=mode)
+    real, _ = records(5)[:]
+    before = weights(module)
+
+    def penalty() -> torch.Tensor:
+        between = (0.5 * real).requires_grad_()
+        (grad,) = torch.autograd.grad(scored(module, between), between, create_graph=True)
+        return (grad.norm(dim=1) - 1).square().mean()
+
+    def distance() -> torch.Tensor:
+        return scored(module, -real) - scored(module, real)
+
+    optimizer.zero_grad()
+    with pytest.raises(ConfigError, match="WGAN-GP"):
+        first, second = (penalty, distance) if penalty_first else (distance, penalty)
+        (first() + second()).backward()
+        optimizer.step()
+    assert torch.equal(before, weights(module))
+
+
+def test_r37_a_network_given_back_may_have_penalties_again() -> None:
+    module, _optimizer, _loader = prepared(topagg_engine(), keep=0.8)
+    plain = module.to_standard_module()
+    images = records(5)[:][0].requires_grad_()
+    (grad,) = torch.autograd.grad(scored(plain, images), images, create_graph=True)
+    grad.norm(dim=1).sum().backward()
+    assert all(p.grad is not None for p in plain[0].parameters() if p.dim() > 1)
 
 
 @pytest.mark.parametrize("noise", ["float", "integer"])
@@ -228,6 +304,26 @@ def test_r01_a_checkpoint_without_account_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="does not say what was spent"):
         topagg_engine().load_checkpoint(path=tmp_path / "bare.pt", module=module, optimizer=optimizer)
     assert torch.equal(before, weights(module))
+
+
+def test_r01_going_back_to_a_checkpoint_does_not_give_back_what_was_spent(tmp_path: Path) -> None:
+    engine = topagg_engine()
+    module, optimizer, loader = prepared(engine, keep=0.8)
+    train(module, optimizer, loader)
+    engine.save_checkpoint(path=tmp_path / "early.pt", module=module, optimizer=optimizer)
+    early, spent_early = weights(module), engine.get_epsilon(1e-5)
+    train(module, optimizer, loader)
+    spent = engine.get_epsilon(1e-5)
+    engine.load_checkpoint(path=tmp_path / "early.pt", module=module, optimizer=optimizer)
+    assert torch.equal(early, weights(module))
+    assert engine.get_epsilon(1e-5) == spent > spent_early
+    other = topagg_engine()
+    module, optimizer, loader = prepared(other, keep=0.8, noise_multiplier=3.0)
+    train(module, optimizer, loader)
+    before, spent = weights(module), other.get_epsilon(1e-5)
+    with pytest.raises(CheckpointError, match="new engine"):
+        other.load_checkpoint(path=tmp_path / "early.pt", module=module, optimizer=optimizer)
+    assert torch.equal(before, weights(module)) and other.get_epsilon(1e-5) == spent
 
 
 def test_r47_saved_names_carry_no_wrapper(tmp_path: Path) -> None:
@@ -307,6 +403,63 @@ def test_a_target_epsilon_is_met(noise: str) -> None:
     )
     train(private, optimizer, loader, epochs=2)
     assert 2.9 <= engine.get_epsilon(1e-5) <= 3.0
+
+
+@pytest.mark.parametrize("noise", ["float", "integer"])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"target_epsilon": math.nan}, "target_epsilon is nan"),
+        ({"target_epsilon": math.inf}, "target_epsilon is inf"),
+        ({"target_epsilon": 0.0}, "target_epsilon is 0"),
+        ({"target_delta": 0.0}, "delta=0.0"),
+        ({"target_delta": 1.0}, "delta=1.0"),
+        ({"target_delta": 2.0}, "delta=2.0"),
+        ({"target_delta": math.nan}, "delta=nan"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": math.nan}, "epochs is nan"),
+    ],
+)
+def test_r28_r32_r39_targets_that_mean_nothing_are_refused(
+    noise: str, changes: dict[str, Any], words: str
+) -> None:
+    """A NaN compares as False, so a search would end at any noise; a training of no step has none to find."""
+    with pytest.raises(ConfigError, match=words):
+        with_target(noise=noise, **changes)
+
+
+def test_r28_a_delta_of_one_over_the_records_or_more_is_warned_of() -> None:
+    with pytest.warns(PrivacyWarning, match="releasing a whole record"):
+        with_target(target_delta=1 / 40)
+    for delta in (0.0, 1.0, -1e-5, math.nan):
+        with pytest.raises(ConfigError, match="delta="):
+            topagg_engine().get_epsilon(delta)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 0.25])
+def test_r21_noise_is_for_every_step_of_the_epochs(epochs: float) -> None:
+    """49 lots an epoch: 1 / (1 / 49) is below 49, and a step must not be lost to that."""
+    engine, optimizer, loader = with_target(number=490, epochs=epochs)
+    steps = math.ceil(epochs * 49)
+    assert len(loader) == 49
+    engine.accountant.history = [(optimizer.noise_multiplier, 1 / 49, steps)]
+    assert 2.9 <= engine.get_epsilon(1e-5) <= 3.0
+
+
+def with_target(*, number: int = 40, noise: str = "float", **changes: Any) -> tuple[Any, Any, Any]:
+    """Engine, optimiser and loader that were made private for epsilon 3."""
+    engine, module = topagg_engine(), network()
+    usual: dict[str, Any] = {"target_epsilon": 3.0, "target_delta": 1e-5, "epochs": 2}
+    _private, optimizer, loader = engine.make_private_with_epsilon(
+        module=module,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        data_loader=DataLoader(records(number), batch_size=10),
+        max_grad_norm=1.0,
+        keep=0.8,
+        noise=noise,
+        **(usual | changes),
+    )
+    return engine, optimizer, loader
 
 
 def test_whole_numbers_are_bounded_and_noised() -> None:

@@ -145,14 +145,28 @@ def test_a_53_bit_sampler_is_not_enough():
 # -- Poisson sampling ----------------------------------------------------------------------------------------
 
 
-def test_r01_poisson_steps_agree_with_known_values():  # R01, R25, R26
-    def epsilon(rate, noise, count, delta=1e-5):
-        return Accountant().epsilon(PoissonGaussianEvent(rate, noise, count), delta)
+def epsilon_of(rate, noise, count, kind=AccountantKind.RDP, delta=1e-5):
+    return Accountant(kind).epsilon(PoissonGaussianEvent(rate, noise, count), delta)
 
-    assert epsilon(0.01, 1.0, 100) == pytest.approx(1.214, rel=0.01)
-    assert epsilon(0.01, 1.0, 200) == pytest.approx(1.340, rel=0.01)
-    assert epsilon(1.0, 2.0, 5) == pytest.approx(5.38, rel=0.01)
-    assert 2.386 <= epsilon(1024 / 50000, 1.54, 1464) <= 2.62
+
+def test_r01_poisson_steps_agree_with_known_values():
+    assert epsilon_of(0.01, 1.0, 100) == pytest.approx(1.214, rel=0.01)
+    assert epsilon_of(0.01, 1.0, 200) == pytest.approx(1.340, rel=0.01)
+
+
+def test_r25_the_better_conversion_is_used_for_sampled_steps_and_is_named():
+    """Between the tight value and that of the improved conversion, 2.608; the classic one, 2.9, is another kind."""
+    steps = PoissonGaussianEvent(1024 / 50000, 1.54, 1464)
+    for kind in (AccountantKind.EXACT, AccountantKind.RDP):
+        assert 2.386 <= epsilon_of(1024 / 50000, 1.54, 1464, kind) <= 2.62
+        assert Accountant(kind).used_for([steps]) is AccountantKind.RDP
+    assert epsilon_of(1024 / 50000, 1.54, 1464, AccountantKind.CLASSIC) > 2.7
+    assert Accountant(AccountantKind.CLASSIC).used_for([steps]) is AccountantKind.CLASSIC
+
+
+def test_r26_a_rate_of_one_is_the_plain_gaussian():
+    assert 4.98 <= epsilon_of(1.0, 2.0, 5) <= 6.0
+    assert epsilon_of(1.0, 2.0, 5) == pytest.approx(5.38, rel=0.01)
 
 
 def test_large_orders_agree_with_dp_accounting():

@@ -37,8 +37,11 @@ def read_checkpoint(
 ) -> dict[str, Any]:
     """Load weights, what was spent, and the optimiser's state where there is one. Returns all that the file holds.
 
+    Going back to an earlier state of the same training leaves the account as it is: its later steps were taken.
+
     Raises:
-        CheckpointError: the file is damaged, belongs to another network, or does not say what was spent.
+        CheckpointError: the file is damaged, belongs to another network, does not say what was spent, or spent what
+            this account, which is not empty, knows nothing of.
     """
     try:
         content = torch.load(path, weights_only=True)
@@ -51,11 +54,30 @@ def read_checkpoint(
             f"{path} does not say what was spent, so training on from it would cost more than is reported; give a "
             "checkpoint written by save_checkpoint of the engine"
         )
+    if accountant.history and not _goes_on_from(accountant.history, content[_SPENT].get("history", [])):
+        raise CheckpointError(
+            f"{path} is of another training than the {len(accountant)} steps that this engine has charged, and would "
+            "wipe them out; give it to a new engine"
+        )
     try:
         without_wrappers(module).load_state_dict(content[_WEIGHTS])
         if optimizer is not None and content.get(_OPTIMIZER):
             optimizer.load_state_dict(content[_OPTIMIZER])
-        accountant.load_state_dict(content[_SPENT])
+        if not accountant.history:
+            accountant.load_state_dict(content[_SPENT])
     except (RuntimeError, ValueError, KeyError) as error:
         raise CheckpointError(f"{path} is of another training ({error}); build the same one first") from error
     return content
+
+
+def _goes_on_from(history: Any, earlier: Any) -> bool:
+    """Whether ``history``, as (noise multiplier, rate, steps), is ``earlier`` and perhaps more."""
+    if not earlier:
+        return True
+    last = len(earlier) - 1
+    return (
+        len(history) > last
+        and list(history[:last]) == list(earlier[:last])
+        and tuple(history[last][:2]) == tuple(earlier[last][:2])
+        and history[last][2] >= earlier[last][2]
+    )

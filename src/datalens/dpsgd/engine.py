@@ -24,6 +24,7 @@ from datalens.noise import make_noise
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.calibration import noise_for
 from datalens.privacy.events import NoiseKind, PoissonGaussianEvent, times
+from datalens.privacy.gaussian import check_delta
 
 
 class TopAggPrivacyEngine(PrivacyEngine):
@@ -127,23 +128,21 @@ class TopAggPrivacyEngine(PrivacyEngine):
         """As :meth:`make_private`, with the noise that makes so many epochs cost at most ``target_epsilon``.
 
         Raises:
-            ConfigError: as :meth:`make_private`; a budget already spent on; a target that no noise meets.
+            ConfigError: as :meth:`make_private`; a budget already spent on; a target that no noise meets; no step.
         """
         refusals.refuse_second_start(len(self.accountant))
-        refusals.check_loader(data_loader)
+        steps = refusals.check_target(target_epsilon, target_delta, epochs, data_loader)
         rate = 1 / len(data_loader)
         if chosen(NoiseForm, noise, "noise") is NoiseForm.INTEGER:
             dim = sum(p.numel() for p in module.parameters() if p.requires_grad)
             event = lambda multiplier: self._event(multiplier, rate, dim)  # noqa: E731
-            multiplier = noise_for(
-                event, int(epochs / rate), target_epsilon, target_delta, AccountantKind.RDP
-            )
+            multiplier = noise_for(event, steps, target_epsilon, target_delta, AccountantKind.RDP)
         else:
             multiplier = get_noise_multiplier(
                 target_epsilon=target_epsilon,
                 target_delta=target_delta,
                 sample_rate=rate,
-                epochs=epochs,
+                steps=steps,
                 accountant=self.accountant.mechanism(),
             )
         return self.make_private(
@@ -151,7 +150,12 @@ class TopAggPrivacyEngine(PrivacyEngine):
         )
 
     def get_epsilon(self, delta: float) -> float:
-        """What all steps so far cost, add-or-remove one record; infinite if any of them had no noise."""
+        """What all steps so far cost, add-or-remove one record; infinite if any of them had no noise.
+
+        Raises:
+            ConfigError: delta outside (0, 1).
+        """
+        check_delta(delta)
         history = self.accountant.history
         if any(multiplier == 0 for multiplier, _, _ in history):
             return math.inf
@@ -181,6 +185,13 @@ class TopAggPrivacyEngine(PrivacyEngine):
     def _event(self, multiplier: float, rate: float, dim: int) -> PoissonGaussianEvent:
         """One step in whole numbers."""
         return IntegerTopAggOptimizer.event_of(multiplier, rate, dim, make_noise(NoiseKind.ROUNDED))
+
+    def _prepare_model(self, module: nn.Module, **others: Any) -> Any:
+        """As Opacus; a record that comes in two backward passes would count twice, so they are refused in any lot."""
+        prepared = super()._prepare_model(module, **others)
+        prepared.forbid_grad_accumulation()
+        refusals.refuse_gradients_of_gradients(prepared)
+        return prepared
 
     def _prepare_optimizer(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, *, optimizer: optim.Optimizer, distributed: bool, noise_generator: Any = None, **others: Any

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import torch
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+from opacus.grad_sample import AbstractGradSampleModule, GradSampleHooks
 from opacus.validators.module_validator import ModuleValidator
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from datalens.dpsgd.method import Rule, check_max_grad_norm
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, PrivacyWarning
+from datalens.privacy.gaussian import check_delta
+from datalens.privacy.wording import delta_warning
 
 
 def refuse_secure_mode(secure_mode: bool) -> None:
@@ -50,6 +55,28 @@ def check_setup(
     return check_max_grad_norm(max_grad_norm)
 
 
+def check_target(epsilon: float, delta: float, epochs: float, loader: Any) -> int:
+    """Steps of so many epochs, where the target is one that a search for noise can meet.
+
+    Warns:
+        PrivacyWarning: a delta at which releasing a whole record would be allowed.
+
+    Raises:
+        ConfigError: epsilon not above 0 or not finite, delta outside (0, 1), or no step to take.
+    """
+    check_loader(loader)
+    check_delta(delta)
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ConfigError(f"target_epsilon is {epsilon}, but must be above 0 and finite; 1.0 is usual")
+    if not (math.isfinite(epochs) and epochs > 0):
+        raise ConfigError(
+            f"epochs is {epochs}, but must be above 0 and finite: a training of no step is none; use 1"
+        )
+    if (words := delta_warning(delta, len(loader.dataset))) is not None:
+        warnings.warn(PrivacyWarning(words), stacklevel=3)
+    return math.ceil(epochs * len(loader))
+
+
 def check_loader(loader: Any) -> None:
     """Refuse a loader that draws no lot: a training of no step would be called finished."""
     if len(loader) == 0:
@@ -76,6 +103,29 @@ def refuse_for_integers(module: nn.Module, rule: Rule, poisson_sampling: bool, n
     if isinstance(module, DifferentiallyPrivateDistributedDataParallel | DistributedDataParallel):
         raise ConfigError(
             "noise is 'integer' with several processes, but whole sums are added up in one process only; use one"
+        )
+
+
+def refuse_gradients_of_gradients(prepared: AbstractGradSampleModule | GradSampleHooks) -> None:
+    """From here on, refuse a loss that holds a gradient, as WGAN-GP's penalty does, when it is differentiated.
+
+    Gradients of single records are read off the first backward pass alone: the penalty would be missing from them,
+    and the gradient that it is made of would be in them, without a word.
+    """
+    handles: list[Any] | None = getattr(prepared._module, "autograd_grad_sample_hooks", None)
+    if handles is None:  # expanded weights have no hooks in their layers
+        prepared.register_full_backward_pre_hook(_refuse_second_order)
+        return
+    for layer in [layer for layer in prepared._module.modules() if layer._backward_hooks]:
+        handles.append(layer.register_full_backward_pre_hook(_refuse_second_order))
+
+
+def _refuse_second_order(_module: nn.Module, _grad: Any) -> None:
+    """Only a backward pass with ``create_graph=True`` has gradients switched on."""
+    if torch.is_grad_enabled():
+        raise ConfigError(
+            "a gradient is part of the loss (create_graph=True, as in WGAN-GP), but gradients of single records "
+            "leave such a part out; use a loss without it, with weight clipping or spectral norms of your own"
         )
 
 

@@ -69,7 +69,6 @@ class Block(nn.Module):
         super().__init__()
         self.chains: list[list[list[str]]] = []
         self.pool = pool
-        self.num_outputs = inputs if pool is Pool.HALVE else pooled
         for branch in branches:
             width, chain = inputs, []
             for position, step in enumerate(branch):
@@ -82,7 +81,6 @@ class Block(nn.Module):
                 width = sum(outputs for _, outputs, _ in fork)
                 chain.append([name for name, _, _ in fork])
             self.chains.append(chain)
-            self.num_outputs += width
         self.branch_pool = None if pool is Pool.HALVE else ConvNorm(inputs, pooled, (1, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,18 +18,6 @@ Params = dict[str, Tensor]
 
 LEAK = 0.2
 NORM_EPS = 1e-5
-
-
-class StackedDiscriminator(Protocol):
-    """A discriminator that exists once for every teacher."""
-
-    def init(self, num_teachers: int, rng: torch.Generator) -> Params:
-        """Fresh parameters, each ``[T, ...]``, drawn from ``rng`` alone."""
-        ...
-
-    def logits(self, params: Params, images: Tensor, labels: Tensor) -> Tensor:
-        """``logit_TB``: the belief that an image is real, before the sigmoid."""
-        ...
 
 
 @dataclass(frozen=True)
