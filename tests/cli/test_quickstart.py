@@ -41,6 +41,12 @@ def test_what_it_does_not_know_is_refused_in_one_line(
     assert line in said and said.strip().count("\n") == 0 and not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("out", [".", "/", ".."])
+def test_a_folder_without_a_name_to_number_is_refused(capsys: pytest.CaptureFixture[str], out: str) -> None:
+    assert main(["quickstart", "shapes", "--out", out]) == 2
+    assert f"--out {out}: is a folder that is there" in capsys.readouterr().err
+
+
 def test_a_prior_goes_with_its_data_set_and_gives_way_to_a_file(tmp_path: Path) -> None:
     def jitter(source: str, file: str | None = None) -> float:
         settings = baseline_config("moments", {"config_file": file}, source).settings.model_dump()

@@ -201,6 +201,8 @@ def test_out_is_needed_and_never_overwritten(call, trained, tmp_path) -> None:
     assert sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*")) == before
     (tmp_path / "file").write_text("")
     assert "exists already" in call("train", "shapes", "--out", tmp_path / "file").complaint
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "leads nowhere" in call("train", "shapes", "--out", tmp_path / "link").complaint
     assert "is a file and no folder" in call("train", "shapes", "--out", tmp_path / "file" / "run").complaint
 
 

@@ -161,8 +161,14 @@ class Several(click.ParamType):
         return [CompletionItem(f"{before}{comma}{item.value}") for item in starting(rest, last)]
 
 
+def _is_like_option(value: str, ctx: click.Context | None) -> bool:
+    """Whether a value is more likely the next option, whose own value is then lost: ``--out --quiet``."""
+    known = [] if ctx is None else [name for param in ctx.command.params for name in param.opts]
+    return value in (*known, "-h") or (value.startswith("--") and value != "--")
+
+
 class Text(click.ParamType):
-    """Text that is not empty.
+    """Text that is not empty, and of an option none that looks like the next option.
 
     Args:
         known: names that completion offers; others may be given, and are judged where they are used.
@@ -177,6 +183,13 @@ class Text(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.strip() or "\0" in value:
             self.fail("is empty; give a value, or leave it out", param, ctx)
+        if isinstance(param, click.Option) and _is_like_option(value, ctx):
+            self.fail(
+                f"{value!r:.60} looks like an option of its own; give a value before it (./NAME for a file of "
+                "such a name)",
+                param,
+                ctx,
+            )
         return value
 
     def shell_complete(

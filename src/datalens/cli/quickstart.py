@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,9 +168,15 @@ def _root_words(options: dict[str, Any]) -> list[str]:
 
 
 def _free_name(wanted: Path) -> Path:
-    """``wanted``, or the first of ``wanted-2``, ``wanted-3``, ... that does not exist."""
+    """``wanted``, or the first of ``wanted-2``, ``wanted-3``, ... that does not exist.
+
+    Raises:
+        ConfigError: it has no name that a number could be added to, such as ``.``.
+    """
+    if wanted.name in ("", ".."):
+        raise ConfigError(f"--out {wanted}: is a folder that is there; give the name of a new one")
     number, path = 1, wanted
-    while path.exists():
+    while os.path.lexists(path):
         number += 1
         path = wanted.with_name(f"{wanted.name}-{number}")
     return path
