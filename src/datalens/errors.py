@@ -35,8 +35,8 @@ def shortened(line: str) -> str:
 class DataLensError(Exception):
     """Base of every error that DataLens raises on purpose.
 
-    The message is one line of a readable length, whatever the values in it hold: which value, which rule, what to do. The command
-    line prints it and exits with status 2.
+    The message is one line of a readable length, whatever the values in it hold: which value, which rule, what to
+    do. The command line prints it and exits with status 2.
     """
 
     def __init__(self, message: object = "") -> None:

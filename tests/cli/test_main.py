@@ -110,7 +110,10 @@ def test_usage_errors_are_one_line_with_the_remedy(call, words, said) -> None:
     assert said in call(*words).complaint
 
 
-@pytest.mark.parametrize("words", [("train", "x" * 10_000), ("train", "x " * 10_000), ("train", "shapes", "--method", "y" * 10_000)])
+@pytest.mark.parametrize(
+    "words",
+    [("train", "x" * 10_000), ("train", "x " * 10_000), ("train", "shapes", "--method", "y" * 10_000)],
+)
 def test_a_line_is_of_a_readable_length_whatever_was_given(call, words) -> None:
     assert len(call(*words, "--out", "new").complaint) < 1300
 

@@ -73,7 +73,7 @@ class Voting(Section):
     sketch_buckets: Annotated[int, Field(ge=1, le=2**20)] = 500
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
-    vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    vote_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     batch_size: Batch = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
