@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
 
-.PHONY: help setup quickstart test test-slow mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow fuzz mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -31,6 +31,9 @@ test: $(READY)  ## the tests (15 minutes at most on two cores)
 
 test-slow: $(READY)  ## the checks that take longer
 	$(BIN)/pytest -m slow
+
+fuzz: $(READY)  ## every option and setting with every odd value; each is refused in one line or means what it says
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/fuzz tests/documents/test_options.py
 
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py

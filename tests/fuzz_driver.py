@@ -125,7 +125,7 @@ def answer(words: list[str], folder: Path) -> Outcome:
         contextlib.chdir(folder),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        warnings.catch_warnings(),
+        warnings.catch_warnings(action="default", category=UserWarning),
         listening(outcome),
     ):
         try:

@@ -30,6 +30,7 @@ def test_it_trains_samples_and_scores_within_its_budget(
     ("words", "line"),
     [
         (["emoji"], "SOURCE is 'emoji': quickstart knows mnist, fashion-mnist, shapes"),
+        (["shapes", "-n", "1000001"], "--num-samples 1000001: quickstart draws at most 1000000"),
         (["shapes", "--method", "dp-merf"], "--method dp-merf: quickstart knows moments and datalens"),
     ],
 )

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_OVERLONG = re.compile(r"[+-]?[0-9]{19,}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -43,6 +44,8 @@ class Whole(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
+        if _OVERLONG.fullmatch(value):
+            self.fail(f"{value:.20}... is too large; give a number of at most 18 digits", param, ctx)
         if not _WHOLE.fullmatch(value):
             self.fail(
                 f"{value!r:.60} is not a whole number; give plain digits, such as {self.low + 100}",

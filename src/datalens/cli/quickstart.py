@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
+MOST_SAMPLES = 1_000_000
+"""They are drawn at once, after the training has been paid for."""
 MOMENTS, SHAPES = "moments", "shapes"
 QUICK_SOURCES = ("mnist", "fashion-mnist", SHAPES)
 
@@ -72,6 +74,11 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     if method not in (MOMENTS, DATALENS):
         raise ConfigError(
             f"--method {method}: quickstart knows {MOMENTS} and {DATALENS}; use train for others"
+        )
+    if options["num_samples"] > MOST_SAMPLES:
+        raise ConfigError(
+            f"--num-samples {options['num_samples']}: quickstart draws at most {MOST_SAMPLES}; then use "
+            "`datalens sample`, which writes as it draws"
         )
     output = Output.of(options)
     if method == MOMENTS and options["epsilon"] is None and source == SHAPES:
