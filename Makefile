@@ -15,6 +15,7 @@ ENDS_TESTS := -m 'not slow' tests/privacy tests/mechanisms tests/noise tests/com
 	tests/end_to_end/test_training.py tests/baselines/test_dp_gan.py
 
 .PHONY: help setup quickstart test test-slow test-lowest test-newest mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow fuzz mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -51,6 +52,8 @@ test-newest:  ## the same with the newest versions that pyproject.toml allows
 	$(PYTHON) scripts/bounds.py allowed > $(ENDS)-newest/constraints.txt
 	$(ENDS)-newest/bin/pip install --quiet -c $(ENDS)-newest/constraints.txt -e '.[$(ENDS_EXTRAS)]' $(ENDS_TOOLS)
 	OMP_NUM_THREADS=1 $(ENDS)-newest/bin/pytest $(ENDS_TESTS)
+fuzz: $(READY)  ## every option and setting with every odd value; each is refused in one line or means what it says
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/fuzz tests/documents/test_options.py
 
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py

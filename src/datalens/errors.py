@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+_LONG_WORD = re.compile(r"\S{241,}")
+_LONGEST_LINE = 1200
+
 
 def one_line(text: str) -> str:
     """The text with spaces for line breaks and the like, and a question mark for what cannot be printed.
@@ -15,15 +18,29 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in spaced)
 
 
+def shortened(line: str) -> str:
+    """The line with the middle of an overlong word, or of all of it, left out: a value may be a file by mistake.
+
+    >>> shortened("no file " + 1000 * "x") == "no file " + 80 * "x" + "..." + 80 * "x"
+    True
+    >>> len(shortened("a " * 10_000))
+    1205
+    """
+    line = _LONG_WORD.sub(lambda word: f"{word[0][:80]}...{word[0][-80:]}", line)
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
+
+
 class DataLensError(Exception):
     """Base of every error that DataLens raises on purpose.
 
-    The message is one line, whatever the values in it hold: which value, which rule, what to do. The command
-    line prints it and exits with status 2.
+    The message is one line of a readable length, whatever the values in it hold: which value, which rule, what to
+    do. The command line prints it and exits with status 2.
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(str(message)))
+        super().__init__(shortened(one_line(str(message))))
 
 
 class ConfigError(DataLensError, ValueError):

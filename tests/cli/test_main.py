@@ -92,6 +92,9 @@ def test_what_needs_no_torch_does_not_load_it(words: list[str]) -> None:
         (["train", "shapes", "--epsilon"], "'--epsilon' requires an argument"),
         (["train", "shapes", "--epsilon", "1", "--epsilon", "2"], "--epsilon is given more than once"),
         (["train", "shapes", "--quiet", "-q"], "--quiet is given more than once"),
+        (["train", "shapes", "--out", "--quiet"], "--out: '--quiet' looks like an option of its own"),
+        (["train", "shapes", "--out", "-q", "--epsilon", "1"], "--out: '-q' looks like an option of its own"),
+        (["train", "shapes", "--out", "--publik-data"], "'--publik-data' looks like an option"),
         (["train", "shapes", "--noise", "laplace"], "known: rounded-gaussian, discrete-gaussian"),
         (["train", "shapes", "--accountant", "rpd"], "known: exact, rdp, rdp-classic"),
         (
@@ -105,6 +108,14 @@ def test_what_needs_no_torch_does_not_load_it(words: list[str]) -> None:
 )
 def test_usage_errors_are_one_line_with_the_remedy(call, words, said) -> None:
     assert said in call(*words).complaint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("train", "x" * 10_000), ("train", "x " * 10_000), ("train", "shapes", "--method", "y" * 10_000)],
+)
+def test_a_line_is_of_a_readable_length_whatever_was_given(call, words) -> None:
+    assert len(call(*words, "--out", "new").complaint) < 1300
 
 
 def test_a_failing_machine_is_one_line(call, monkeypatch) -> None:

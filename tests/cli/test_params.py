@@ -66,3 +66,8 @@ def test_what_is_odd_is_refused(kind, texts) -> None:
     for text in texts:
         with pytest.raises(click.BadParameter):
             convert(kind, text)
+
+
+def test_a_number_that_is_too_long_is_not_called_no_number() -> None:
+    with pytest.raises(click.BadParameter, match="is too large"):
+        convert(Whole(), "1" + "0" * 30)

@@ -30,6 +30,7 @@ def test_it_trains_samples_and_scores_within_its_budget(
     ("words", "line"),
     [
         (["emoji"], "SOURCE is 'emoji': quickstart knows mnist, fashion-mnist, shapes"),
+        (["shapes", "-n", "1000001"], "--num-samples 1000001: quickstart draws at most 1000000"),
         (["shapes", "--method", "dp-merf"], "--method dp-merf: quickstart knows moments and datalens"),
     ],
 )
@@ -39,6 +40,12 @@ def test_what_it_does_not_know_is_refused_in_one_line(
     assert main(["quickstart", *words, "--out", str(tmp_path / "run")]) == 2
     said = capsys.readouterr().err
     assert line in said and said.strip().count("\n") == 0 and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("out", [".", "/", ".."])
+def test_a_folder_without_a_name_to_number_is_refused(capsys: pytest.CaptureFixture[str], out: str) -> None:
+    assert main(["quickstart", "shapes", "--out", out]) == 2
+    assert f"--out {out}: is a folder that is there" in capsys.readouterr().err
 
 
 def test_a_prior_goes_with_its_data_set_and_gives_way_to_a_file(tmp_path: Path) -> None:

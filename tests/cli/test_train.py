@@ -201,6 +201,8 @@ def test_out_is_needed_and_never_overwritten(call, trained, tmp_path) -> None:
     assert sorted((path, path.stat().st_mtime_ns) for path in trained.rglob("*")) == before
     (tmp_path / "file").write_text("")
     assert "exists already" in call("train", "shapes", "--out", tmp_path / "file").complaint
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "leads nowhere" in call("train", "shapes", "--out", tmp_path / "link").complaint
     assert "is a file and no folder" in call("train", "shapes", "--out", tmp_path / "file" / "run").complaint
 
 
@@ -328,3 +330,8 @@ def test_ones_own_data_may_be_declared_public(call, own_data, tmp_path) -> None:
     answer = call("train", own_data, "--out", tmp_path / "run", *small, "--public-data")
     assert answer.status == 0, answer.err
     assert json.loads((tmp_path / "run" / "release" / "config.json").read_text())["num_records"] == 120
+
+
+def test_noise_of_a_score_that_no_sampler_has_is_named_as_such(call, tmp_path) -> None:
+    answer = call("train", "shapes", "--out", tmp_path / "run", "--epsilon", "10", "--score-noise", "1e9")
+    assert "score_noise = 1e+09: rounded Gaussian noise goes from 0.25" in answer.complaint

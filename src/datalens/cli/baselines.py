@@ -109,9 +109,9 @@ def _file_changes(method: str, path: Path) -> dict[str, Any]:
                 f"--config {path}: {section} stands in no table; write it below a line [settings]"
             )
     found = read_sections(path, known)
-    if method in METHODS and "settings" in found:
+    if method in METHODS:
         try:
-            parse_baseline({"method": method, "settings": found["settings"]})
+            parse_baseline({"method": method, **found})
         except ConfigError as error:
             raise ConfigError(f"--config {path}: {error}") from None
     return found

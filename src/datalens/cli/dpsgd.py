@@ -170,13 +170,21 @@ def build_config(options: dict[str, Any]) -> ClassifierConfig:
     if options["config_file"] is not None:
         known = [name for name in ClassifierConfig.model_fields if name != "method"]
         changes = read_sections(Path(options["config_file"]), known)
+        try:
+            parse_classifier(_without_noise(changes))
+        except ConfigError as error:
+            raise ConfigError(f"--config {options['config_file']}: {error}") from None
     for option, (section, name) in SETTING_OF_OPTION.items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}
-    training = changes.get("settings", {}).get("training")
-    if training in (Method.TOPK_SGD, Method.CLIPPED_SGD):
-        changes["privacy"] = {"noise": NoiseKind.NONE, **changes.get("privacy", {})}
-    return parse_classifier(changes)
+    return parse_classifier(_without_noise(changes))
+
+
+def _without_noise(changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes, with no noise where the method has none and none was asked for."""
+    if changes.get("settings", {}).get("training") not in (Method.TOPK_SGD, Method.CLIPPED_SGD):
+        return changes
+    return {**changes, "privacy": {"noise": NoiseKind.NONE, **changes.get("privacy", {})}}
 
 
 def _refuse_settings(run: Path, options: dict[str, Any]) -> None:

@@ -136,6 +136,10 @@ def check_new_run(run: Path) -> None:
         there = run.exists()
         if there and (not run.is_dir() or any(run.iterdir())):
             raise RunError(f"--out {run}: exists already; choose another, or go on with that run by --resume")
+        if not there and run.is_symlink():
+            raise RunError(
+                f"--out {run}: is a link that leads nowhere; mend or remove it, or choose another place"
+            )
         above = run
         while not above.parent.exists():
             above = above.parent

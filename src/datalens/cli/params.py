@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_OVERLONG = re.compile(r"[+-]?[0-9]{19,}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -43,6 +44,8 @@ class Whole(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
+        if _OVERLONG.fullmatch(value):
+            self.fail(f"{value:.20}... is too large; give a number of at most 18 digits", param, ctx)
         if not _WHOLE.fullmatch(value):
             self.fail(
                 f"{value!r:.60} is not a whole number; give plain digits, such as {self.low + 100}",
@@ -161,8 +164,14 @@ class Several(click.ParamType):
         return [CompletionItem(f"{before}{comma}{item.value}") for item in starting(rest, last)]
 
 
+def _is_like_option(value: str, ctx: click.Context | None) -> bool:
+    """Whether a value is more likely the next option, whose own value is then lost: ``--out --quiet``."""
+    known = [] if ctx is None else [name for param in ctx.command.params for name in param.opts]
+    return value in (*known, "-h") or (value.startswith("--") and value != "--")
+
+
 class Text(click.ParamType):
-    """Text that is not empty.
+    """Text that is not empty, and of an option none that looks like the next option.
 
     Args:
         known: names that completion offers; others may be given, and are judged where they are used.
@@ -177,6 +186,13 @@ class Text(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.strip() or "\0" in value:
             self.fail("is empty; give a value, or leave it out", param, ctx)
+        if isinstance(param, click.Option) and _is_like_option(value, ctx):
+            self.fail(
+                f"{value!r:.60} looks like an option of its own; give a value before it (./NAME for a file of "
+                "such a name)",
+                param,
+                ctx,
+            )
         return value
 
     def shell_complete(

@@ -7,7 +7,7 @@ import os
 
 import click
 
-from datalens.errors import DataLensError, one_line
+from datalens.errors import DataLensError, one_line, shortened
 
 MISTAKE = 2
 """Exit status of every error that a user can mend."""
@@ -16,11 +16,11 @@ MISTAKE = 2
 def explain(error: Exception) -> str | None:
     """One line for a user's mistake or a failing machine, None for a defect of ours."""
     if isinstance(error, click.ClickException):
-        return one_line(_usage(error))
+        return shortened(one_line(_usage(error)))
     if isinstance(error, DataLensError):
         return str(error)
     if isinstance(error, OSError):
-        return one_line(_system(error))
+        return shortened(one_line(_system(error)))
     if isinstance(error, MemoryError) or _is_torch_out_of_memory(error):
         return "memory ran out; ask for fewer images, fewer teachers at once (--chunk-size) or smaller ones"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from datalens.training.config import Config
     from datalens.training.synthesizer import DataLens
 
+MOST_SAMPLES = 1_000_000
+"""They are drawn at once, after the training has been paid for."""
 MOMENTS, SHAPES = "moments", "shapes"
 QUICK_SOURCES = ("mnist", "fashion-mnist", SHAPES)
 
@@ -71,6 +74,11 @@ def quickstart(source: str, method: str, **options: Any) -> None:
     if method not in (MOMENTS, DATALENS):
         raise ConfigError(
             f"--method {method}: quickstart knows {MOMENTS} and {DATALENS}; use train for others"
+        )
+    if options["num_samples"] > MOST_SAMPLES:
+        raise ConfigError(
+            f"--num-samples {options['num_samples']}: quickstart draws at most {MOST_SAMPLES}; then use "
+            "`datalens sample`, which writes as it draws"
         )
     output = Output.of(options)
     if method == MOMENTS and options["epsilon"] is None and source == SHAPES:
@@ -167,9 +175,15 @@ def _root_words(options: dict[str, Any]) -> list[str]:
 
 
 def _free_name(wanted: Path) -> Path:
-    """``wanted``, or the first of ``wanted-2``, ``wanted-3``, ... that does not exist."""
+    """``wanted``, or the first of ``wanted-2``, ``wanted-3``, ... that does not exist.
+
+    Raises:
+        ConfigError: it has no name that a number could be added to, such as ``.``.
+    """
+    if wanted.name in ("", ".."):
+        raise ConfigError(f"--out {wanted}: is a folder that is there; give the name of a new one")
     number, path = 1, wanted
-    while path.exists():
+    while os.path.lexists(path):
         number += 1
         path = wanted.with_name(f"{wanted.name}-{number}")
     return path

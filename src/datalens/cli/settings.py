@@ -110,12 +110,20 @@ def read_sections(path: Path, known: list[str]) -> dict[str, Any]:
 
 def _file_changes(path: Path) -> dict[str, Any]:
     changes = read_sections(path, list(Config.model_fields))
+    found = {name: dict(values) if isinstance(values, dict) else values for name, values in changes.items()}
+    checked = {name: values for name, values in found.items() if name != "recipe"}
+    privacy = checked.get("privacy", {})
+    if _is_number(privacy.get("epsilon")):  # of its size there is more to say later
+        checked["privacy"] = {**privacy, "epsilon": 1.0}
     try:
-        parse_config({name: values for name, values in changes.items() if name != "recipe"})
+        parse_config(checked)
     except ConfigError as error:
-        if "epsilon" not in str(error):  # of epsilon there is more to say later
-            raise ConfigError(f"--config {path}: {error}") from None
-    return {name: dict(values) if isinstance(values, dict) else values for name, values in changes.items()}
+        raise ConfigError(f"--config {path}: {error}") from None
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _base(name: str, epsilon: Any) -> Config:
@@ -123,7 +131,7 @@ def _base(name: str, epsilon: Any) -> Config:
         return Config()
     if name not in recipes.RECIPES:
         raise ConfigError(f"recipe {name!r} is unknown; known: {', '.join(recipes.RECIPES)}, {CUSTOM}")
-    if isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf:
+    if _is_number(epsilon) and 0 < epsilon < math.inf:
         return recipes.by_name(name, epsilon=float(epsilon))
     return recipes.by_name(name)
 
@@ -138,7 +146,7 @@ def _lift_recipe_limits(settings: dict[str, Any], changes: dict[str, Any]) -> No
 def _check_epsilon(settings: dict[str, Any]) -> None:
     """Refuse an epsilon that is no budget, naming the smallest that would be a plan."""
     epsilon = settings["privacy"]["epsilon"]
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+    if not _is_number(epsilon):
         return  # the settings say what is wrong with its type
     settings["privacy"]["epsilon"] = float(epsilon)
     if math.isfinite(epsilon) and epsilon > 0:

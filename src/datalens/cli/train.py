@@ -112,7 +112,7 @@ _RECIPES = "the recipe's"
 )
 @click.option(
     "--vote-threshold",
-    type=Number(0),
+    type=Number(0, 1),
     show_default=_RECIPES,
     help="Fraction of the teachers that a noisy vote must reach; 0.612 noise-stddev loses least.",
 )

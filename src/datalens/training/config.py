@@ -37,6 +37,9 @@ from datalens.training.sections import (
 if TYPE_CHECKING:
     from datalens.student.update import StudentPlan
 
+_LARGEST_FILE = 2**20
+"""Bytes of settings: anything longer is some other file, or a device that never ends."""
+
 
 class Voting(Section):
     """TopAgg (Algorithms 2 and 3), or what it is compared with, and the number of questions asked of the teachers.
@@ -70,7 +73,7 @@ class Voting(Section):
     sketch_buckets: Annotated[int, Field(ge=1, le=2**20)] = 500
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
-    vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    vote_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     batch_size: Batch = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
@@ -281,13 +284,19 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, as plain values with a section a table.
 
     Raises:
-        ConfigError: the file is missing or is not TOML.
+        ConfigError: the file is missing, is not TOML, or is too large for settings.
     """
     try:
         with path.open("rb") as file:
-            return tomllib.load(file)
+            content = file.read(_LARGEST_FILE + 1)
+        found = tomllib.loads(content.decode()) if len(content) <= _LARGEST_FILE else None
     except FileNotFoundError:
         raise ConfigError(f"--config {path}: no such file; give the path of a TOML file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise ConfigError(f"--config {path}: is nested too deeply; write a table a section") from None
+    except (OSError, ValueError) as error:  # what is no UTF-8, no TOML, or a number of thousands of digits
         reason = " ".join(str(error).split())
         raise ConfigError(f"--config {path}: cannot be read as TOML ({reason}); correct the file") from None
+    if found is None:
+        raise ConfigError(f"--config {path}: has more than 1 MiB, so it holds no settings; give a TOML file")
+    return found

@@ -61,10 +61,18 @@ def score_mechanism(config: Config) -> GaussianSum | None:
     """What may release one count of right predictions; None where no room was left for it.
 
     One record more, less or changed moves the count by at most 1, so ``group_size`` records by that many.
+
+    Raises:
+        ConfigError: less or more noise than its sampler has.
     """
     privacy = config.privacy
     if privacy.score_noise is None or not privacy.is_private:
         return None
+    if privacy.noise is NoiseKind.ROUNDED and not MIN_STDDEV <= privacy.score_noise <= MAX_STDDEV:
+        raise ConfigError(
+            f"score_noise = {privacy.score_noise:g}: rounded Gaussian noise goes from {MIN_STDDEV} to "
+            f"{MAX_STDDEV:.0f}; choose a value in between, or another noise kind"
+        )
     return GaussianSum(float(privacy.group_size), privacy.score_noise, make_noise(privacy.noise))
 
 

@@ -13,7 +13,8 @@ from datalens.privacy.accountant import AccountantKind
 from datalens.privacy.events import NoiseKind
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=10**18)]
+"""Of steps and the like; more than that is no float's whole number, and nobody's plan."""
 Slots = Annotated[int, Field(ge=1, le=10**8)]
 """Of records, each of which takes a few bytes for its slot, and of those who have one."""
 Width = Annotated[int, Field(ge=1, le=2**16)]
