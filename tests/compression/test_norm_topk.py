@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from reference import dimension_topk_loop, norm_topk_loop
 
 from datalens.compression import norm_topk as kernel
-from datalens.compression.norm_topk import by_dimension, by_norm, clip_factor, dimension_topk, norm_topk
+from datalens.compression.norm_topk import (
+    by_dimension,
+    by_norm,
+    clip_factor,
+    dimension_topk,
+    norm_topk,
+    within_parts,
+)
 from datalens.errors import ConfigError
 
 KEEPS = [0.05, 0.5, 0.6, 0.75, 0.8, 0.999, 1.0]
@@ -171,3 +178,32 @@ def test_shares_outside_the_range_are_refused(keep: float) -> None:
 def test_shapes_without_a_meaning_are_refused() -> None:
     with pytest.raises(ConfigError, match="records, coordinates"):
         norm_topk(torch.ones(3), 0.5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    levels=st.sampled_from([1, 3, 100]),
+    keep=st.sampled_from(KEEPS),
+    bad=st.sampled_from([None, math.nan, math.inf]),
+)
+def test_parts_are_selected_by_themselves_and_rows_keep_the_bound(
+    seed: int, sizes: list[int], levels: int, keep: float, bad: float | None
+) -> None:
+    grad_RD = rows(seed, (4, sum(sizes)), levels, 1.0)
+    grad_RD[:, sizes[0] :] *= 1e-3  # one part is far below the other
+    if bad is not None:
+        grad_RD[1, seed % sum(sizes)] = bad
+    kept = within_parts(grad_RD.square(), keep, sizes, by_norm)
+    selected = torch.cat([norm_topk(part, keep) for part in grad_RD.split(sizes, 1)], 1)
+    failed_R = ~torch.isfinite(grad_RD).all(1)
+    assert kept.failed_R.tolist() == failed_R.tolist()
+    selected[failed_R] = 0.0
+    grad_RD[failed_R] = 0.0
+    np.testing.assert_array_equal((grad_RD * kept.mask_RD).numpy(), selected.numpy())
+    torch.testing.assert_close(kept.kept_R, selected.double().square().sum(1), rtol=1e-6, atol=1e-30)
+    torch.testing.assert_close(kept.total_R, grad_RD.double().square().sum(1), rtol=1e-6, atol=1e-30)
+    bound = math.sqrt(keep) * 0.01
+    moved_R = (grad_RD * kept.mask_RD * clip_factor(kept, 0.01, bound)[:, None]).double().norm(dim=1)
+    assert float(moved_R.max()) <= bound

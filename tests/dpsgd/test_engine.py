@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
-from datalens.compression.norm_topk import by_norm, clip_factor
+from datalens.compression.norm_topk import by_norm, clip_factor, norm_topk
 from datalens.dpsgd import TopAggPrivacyEngine
 from datalens.errors import CheckpointError, ConfigError, PrivacyWarning
 
@@ -50,6 +50,7 @@ def test_keep_one_equals_plain_opacus_bit_for_bit(physical: int | None) -> None:
     ("settings", "share"),
     [
         ({"keep": 0.64}, 0.8),
+        ({"keep": 0.64, "select_by": "tensor-norm"}, 0.8),
         ({"keep": 0.64, "method": "topk-gm-dp"}, 1.0),
         ({"keep": 0.64, "select_by": "dimension"}, 1.0),
         ({"keep": 0.64, "method": "gm-dp"}, 1.0),
@@ -79,6 +80,25 @@ def test_sum_is_that_of_clipped_and_selected_rows() -> None:
     torch.testing.assert_close(torch.cat([p.summed_grad.flatten() for p in optimizer.params]), expected)
     with pytest.raises(ValueError, match="zero_grad"):  # R37: the same gradients never count twice
         optimizer.clip_and_accumulate()
+
+
+def test_by_tensor_norm_every_parameter_is_heard() -> None:
+    """One parameter far larger than the others: over the whole gradient it takes all that is kept."""
+    kept = {}
+    for select_by in ("norm", "tensor-norm"):
+        _module, optimizer, _loader = prepared(topagg_engine(), keep=0.7, select_by=select_by)
+        for place, p in enumerate(optimizer.params):
+            p.grad_sample = torch.randn(9, *p.shape, generator=seeded()) * (1.0 if place == 0 else 1e-4)
+        parts = [p.grad_sample.flatten(1) for p in optimizer.params]
+        optimizer.clip_and_accumulate()
+        kept[select_by] = [bool(p.summed_grad.any()) for p in optimizer.params]
+        if select_by == "tensor-norm":
+            row_RD = torch.cat([norm_topk(part, 0.7) for part in parts], 1)
+            row_RD *= torch.cat(parts, 1).norm(dim=1, keepdim=True).clamp(min=1).reciprocal()
+            summed_D = torch.cat([p.summed_grad.flatten() for p in optimizer.params])
+            torch.testing.assert_close(summed_D, row_RD.sum(0), rtol=1e-4, atol=1e-8)
+    assert kept["norm"] == [True] + [False] * (len(kept["norm"]) - 1)
+    assert kept["tensor-norm"][0] and sum(kept["tensor-norm"]) > 1
 
 
 def test_physical_batches_change_nothing() -> None:
@@ -364,7 +384,7 @@ def test_methods_without_noise_say_so(method: str) -> None:
         ({"keep": 0.0}, "keep is 0.0"),
         ({"keep": 1.5}, "keep is 1.5"),
         ({"method": "dpdl"}, "topk-gm-dp"),
-        ({"select_by": "size"}, "norm, dimension"),
+        ({"select_by": "size"}, "norm, tensor-norm, dimension"),
         ({"noise": "secure"}, "float, integer"),
         ({"noise_multiplier": 0.0}, "private only with noise"),
         ({"noise_multiplier": -1.0}, "noise_multiplier is -1"),

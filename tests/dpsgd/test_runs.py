@@ -114,7 +114,8 @@ def test_without_noise_nothing_is_promised_anywhere(tmp_path: Path, training: st
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"momentum": 0.5}, {"training": "gm-dp"}, {"select_by": "dimension"}]
+    "settings",
+    [{}, {"momentum": 0.5}, {"training": "gm-dp"}, {"select_by": "dimension"}, {"select_by": "tensor-norm"}],
 )
 def test_a_run_that_was_stopped_goes_on_to_the_same_classifier(
     tmp_path: Path, settings: dict[str, Any]

@@ -82,7 +82,7 @@ SETTING_OF_OPTION = {
     "--select-by",
     type=Kind(SelectBy),
     show_default="norm",
-    help="What --keep is a share of: the squared norm, or the coordinates.",
+    help="What --keep is a share of: the squared norm, that of each layer's tensors, or the coordinates.",
 )
 @click.option("--model", type=Kind(SmallKind), show_default="cnn", help="The network.")
 @click.option("--epochs", type=Number(0, above=True), show_default="10", help="How often a record is used.")

@@ -7,7 +7,7 @@ Everything here is private: what is kept says something about the record.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -125,6 +125,32 @@ def by_dimension(square_RD: Tensor, keep: float) -> Kept:
     stays_RD = keep_largest(square_RD, max(1, math.floor(keep * square_RD.shape[1])))
     kept_R = _sums(square_RD.mul_(stays_RD))
     return Kept(square_RD.copy_(stays_RD), kept_R, total_R, failed_R)
+
+
+def within_parts(square_RD: Tensor, keep: float, sizes: Sequence[int], selection: Selection) -> Kept:
+    """What a selection keeps of each part of a row by itself, as of the parameters of a network.
+
+    A part whose numbers are small beside another's is heard all the same. If every part keeps at most ``keep`` of its
+    own squared norm, the row keeps at most ``keep`` of its own.
+
+    Args:
+        square_RD: squares [R, D], float32.
+        keep: as for the selection.
+        sizes: coordinates of each part, in order; they add up to D.
+        selection: what to apply to a part.
+
+    Returns:
+        Of whole rows; one fails if any part does.
+    """
+    parts = [selection(part.contiguous(), keep) for part in square_RD.split(list(sizes), 1)]
+    failed_R = torch.stack([part.failed_R for part in parts]).any(0)
+    mask_RD = torch.cat([part.mask_RD for part in parts], 1)
+    mask_RD[failed_R] = 0.0
+    kept_R, total_R = (
+        torch.stack(sums).sum(0).masked_fill(failed_R, 0.0)
+        for sums in ([part.kept_R for part in parts], [part.total_R for part in parts])
+    )
+    return Kept(mask_RD, kept_R, total_R, failed_R)
 
 
 def clip_factor(kept: Kept, max_grad_norm: float, norm_bound: float) -> Tensor:

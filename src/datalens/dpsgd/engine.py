@@ -79,7 +79,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
         Args:
             keep: share of each record's squared norm (or of the coordinates) that stays, above 0, at most 1.
             method: a name of :class:`~datalens.dpsgd.method.Method`.
-            select_by: what ``keep`` is a share of: ``norm`` or ``dimension``.
+            select_by: what ``keep`` is a share of: ``norm``, ``tensor-norm`` or ``dimension``.
             noise: ``float``, as Opacus draws it, or ``integer``, which can be published.
             others: as Opacus has them.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
 from torch import Tensor
 
-from datalens.compression.norm_topk import Kept, by_dimension, by_norm, check_keep
+from datalens.compression.norm_topk import Kept, by_dimension, by_norm, check_keep, within_parts
 from datalens.errors import ConfigError
 from datalens.methods.sgd_kinds import Method, SelectBy
 
@@ -35,8 +36,9 @@ class Rule:
 
     Guarantee:
         What one record adds to the sum is at most ``share_of_norm * max_grad_norm`` long. NormTopK keeps at most
-        ``keep`` of a squared norm that is at most C^2, so it is sqrt(keep) * C; a share of the coordinates may hold
-        the whole norm, so there, and without compression, it is C. TopK-GM-DP drops coordinates by norm but adds the
+        ``keep`` of a squared norm that is at most C^2, so it is sqrt(keep) * C; applied to each parameter's part it
+        keeps at most ``keep`` of each, so of their sum. A share of the coordinates may hold the whole norm, so there,
+        and without compression, it is C. TopK-GM-DP drops coordinates by norm but adds the
         noise of C: more than its bound needs, as Table 10 has it.
 
     Raises:
@@ -57,15 +59,18 @@ class Rule:
         """Whether any coordinate is dropped; if not, this is plain Opacus."""
         return self.method.compresses and self.keep < 1
 
-    def select(self, square_RD: Tensor) -> Kept:
-        """What stays of each row, from its squares, which may be written over."""
-        selection = by_norm if self.select_by is SelectBy.NORM else by_dimension
-        return selection(square_RD, self.keep if self.drops else 1.0)
+    def select(self, square_RD: Tensor, sizes: Sequence[int]) -> Kept:
+        """What stays of each row, from its squares, which may be written over; a parameter has that many of them."""
+        keep = self.keep if self.drops else 1.0
+        if self.select_by is SelectBy.TENSOR_NORM:
+            return within_parts(square_RD, keep, sizes, by_norm)
+        return (by_norm if self.select_by is SelectBy.NORM else by_dimension)(square_RD, keep)
 
     @property
     def share_of_norm(self) -> float:
         """The longest that one record's part may be, and what noise is measured by, over the clipping norm."""
-        if self.drops and self.select_by is SelectBy.NORM and self.method is not Method.TOPK_GM_DP:
+        by_a_norm = self.select_by is not SelectBy.DIMENSION
+        if self.drops and by_a_norm and self.method is not Method.TOPK_GM_DP:
             return math.sqrt(self.keep)
         return 1.0
 

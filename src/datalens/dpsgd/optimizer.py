@@ -75,7 +75,7 @@ class TopAggOptimizer(DPOptimizer):
         limit = _CPU_ELEMENTS if parts[0].device.type == "cpu" else _DEVICE_ELEMENTS
         for blocks in zip(*(part.split(max(1, limit // self.dim)) for part in parts), strict=True):
             row_RD = torch.cat(blocks, 1)
-            kept = self.rule.select(row_RD.square())
+            kept = self.rule.select(row_RD.square(), [block.shape[1] for block in blocks])
             row_RD.mul_(kept.mask_RD)
             if bool(kept.failed_R.any()):
                 row_RD[kept.failed_R] = 0.0  # a NaN times 0 is a NaN

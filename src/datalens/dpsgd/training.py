@@ -56,7 +56,7 @@ def train_classifier(
         max_grad_norm: C, longest gradient of one record; longer ones are clipped to it.
         keep: share of the squared norm (or of the coordinates) that stays, above 0 and at most 1.
         method: ``topagg``, ``topk-gm-dp``, ``gm-dp``, ``topk-sgd`` or ``clipped-sgd``.
-        select_by: what ``keep`` is a share of: ``norm`` or ``dimension``.
+        select_by: what ``keep`` is a share of: ``norm``, ``tensor-norm`` or ``dimension``.
         noise: ``float``, or ``integer``, the form that can be published.
         seed: the same lots and noise again, and **no privacy then**; None takes the operating system's entropy.
         rows_at_once: gradients in memory together; of no consequence but for speed and the last bits of sums.

@@ -34,7 +34,7 @@ class DpsgdCell:
         settings: of the training.
         keep: share that stays of a gradient.
         method: a name of ``datalens.dpsgd.Method``.
-        select_by: ``norm`` or ``dimension``.
+        select_by: ``norm``, ``tensor-norm`` or ``dimension``.
         features: a name of :data:`~datalens.experiments.extractors.EXTRACTORS`, of CIFAR-10 alone.
         accountant: that counts the steps, by its name in :mod:`~datalens.experiments.dpsgd_costs`.
         seed: of everything.
@@ -114,7 +114,9 @@ class DpsgdCell:
         """
         used = self.settings
         kept = (
-            [] if self.keep == 1 else [f"keep {self.keep:g}" + " by dimension" * (self.select_by != "norm")]
+            []
+            if self.keep == 1
+            else [f"keep {self.keep:g}" + f" by {self.select_by}" * (self.select_by != "norm")]
         )
         words = [
             DATA_SETS[self.data_set].title,

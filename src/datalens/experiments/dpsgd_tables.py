@@ -61,7 +61,7 @@ KEEP_NOTE = "keep 1 and GM-DP are one training here, bit for bit; the paper ran 
 def table_8(extractor: Extractor = EFFICIENTNET) -> Table:
     """Accuracy by epsilon and what is kept, and without noise."""
     rows = [
-        _row(name, (f"{epsilon:g}", _kept(keep)), cell_of(name, epsilon, keep, extractor), score)
+        row_of(name, (f"{epsilon:g}", kept(keep)), cell_of(name, epsilon, keep, extractor), score)
         for name, by_epsilon in TABLE_8.items()
         for epsilon, by_keep in by_epsilon.items()
         for keep, score in by_keep.items()
@@ -80,7 +80,7 @@ def table_8(extractor: Extractor = EFFICIENTNET) -> Table:
             KEEP_NOTE,
             "Epsilon inf: clipped, selected and without noise, with the settings and as many steps as at the largest "
             "epsilon of Table 11; what the paper did there it does not say.",
-            _features_note(extractor),
+            features_note(extractor),
         ),
         costs=COSTS,
     )
@@ -100,7 +100,7 @@ def table_9() -> Table:
                 cell = DpsgdCell("mnist", epsilon, whole, keep, select_by="dimension")
             else:
                 cell = cell_of("mnist", epsilon, keep)
-            rows.append(_row("mnist", (f"{epsilon:g}", select_by, _kept(keep)), cell, score))
+            rows.append(row_of("mnist", (f"{epsilon:g}", select_by, kept(keep)), cell, score))
     return Table(
         "table9",
         "Table 9: selection by norm against selection by dimension",
@@ -135,7 +135,7 @@ def table_10() -> Table:
             cell = DpsgdCell("mnist", epsilon, shared, CONTROL_KEEP, method)
             compression = "none" if cell.keep == 1 else "NormTopK"
             labels = (f"{epsilon:g}", method, compression, noise)
-            rows.append(_row("mnist", labels, cell, printed.get(method)))
+            rows.append(row_of("mnist", labels, cell, printed.get(method)))
     return Table(
         "table10",
         f"Table 10: compression and noise apart, keep {CONTROL_KEEP:g}",
@@ -164,14 +164,14 @@ def table_11(extractor: Extractor = EFFICIENTNET) -> Table:
             for keep, used in by_keep.items():
                 labels = (
                     f"{epsilon:g}",
-                    _kept(keep),
+                    kept(keep),
                     f"{used.max_grad_norm:g}",
                     f"{used.noise_multiplier:g}",
                     str(used.batch_size),
                     f"{used.learning_rate:g}",
                 )
                 cell = cell_of(name, epsilon, keep, extractor)
-                rows.append(_row(name, labels, cell, TABLE_8[name][epsilon][keep]))
+                rows.append(row_of(name, labels, cell, TABLE_8[name][epsilon][keep]))
     return Table(
         "table11",
         "Table 11: the paper's settings, and what they reach",
@@ -185,7 +185,7 @@ def table_11(extractor: Extractor = EFFICIENTNET) -> Table:
             "The paper prints no number of epochs or steps: here as many as fit. Of its three parts for MNIST our "
             "copy has the first two in the order of their headings; the third is from another copy.",
             KEEP_NOTE,
-            _features_note(extractor),
+            features_note(extractor),
         ),
         costs=COSTS,
     )
@@ -211,7 +211,7 @@ def table_tightest(extractor: Extractor = EFFICIENTNET) -> Table:
             "by rdp with the tight conversion.",
             "C, sigma, batch and rate are the paper's, which were searched for fewer steps.",
             KEEP_NOTE,
-            _features_note(extractor),
+            features_note(extractor),
         ),
     )
 
@@ -243,7 +243,8 @@ def by_resnet18() -> dict[str, Callable[[], Table]]:
     return {name: partial(table, RESNET18) for name, table in tables.items()}
 
 
-def _row(name: str, labels: tuple[str, ...], cell: DpsgdCell, score: Score | None) -> Row:
+def row_of(name: str, labels: tuple[str, ...], cell: DpsgdCell, score: Score | None) -> Row:
+    """A row of three seeds, with what the paper prints for it."""
     said = "" if score is None else shown(score)
     return Row((DATA_SETS[name].title, *labels), cell, SEEDS, said, (ACCURACY,))
 
@@ -257,7 +258,7 @@ def shown(score: Score) -> str:
     return f"{score[0]:.2f} ± {score[1]:.2f}"
 
 
-def _kept(keep: float) -> str:
+def kept(keep: float) -> str:
     return "1, GM-DP" if keep == 1 else f"{keep:g}"
 
 
@@ -265,7 +266,7 @@ def _epsilon(run: dict, accountant: str) -> float:
     return math.inf if run["privacy"] is None else run["privacy"]["spent_epsilon"][accountant]
 
 
-def _features_note(extractor: Extractor) -> str:
+def features_note(extractor: Extractor) -> str:
     first = "" if extractor.used == extractor.num_features else f"the first {extractor.used} of "
     return (
         f"CIFAR-10: a linear head on {first}the {extractor.num_features} features of a frozen {extractor.title} of "

@@ -12,6 +12,7 @@ from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
 from datalens.experiments.dpsgd_tables import DPSGD_TABLES
+from datalens.experiments.dpsgd_tensors import table_tensors
 from datalens.experiments.emoji import table_emoji
 from datalens.experiments.limits import table_limits
 from datalens.experiments.reasons import table_reasons
@@ -288,6 +289,7 @@ TABLES = {
     "table5": table_5,
     "table7": table_7,
     **DPSGD_TABLES,
+    "dpsgd-tensors": table_tensors,
     "table12": table_12,
     "images": table_images,
     "networks": table_networks,

@@ -26,7 +26,11 @@ class Method(StrEnum):
 
 
 class SelectBy(StrEnum):
-    """What ``keep`` is a share of: the squared norm (Algorithm 4), or the coordinates (Table 9)."""
+    """What ``keep`` is a share of.
+
+    Of the squared norm (Algorithm 4), of that of each parameter tensor by itself, or of the coordinates (Table 9).
+    """
 
     NORM = "norm"
+    TENSOR_NORM = "tensor-norm"
     DIMENSION = "dimension"
