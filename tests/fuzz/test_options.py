@@ -23,7 +23,7 @@ from datalens.cli.params import Classes, ImageSize, Number, Range, Several, Whol
 from datalens.errors import one_line
 
 COMMANDS = dict(commands())
-SAMPLED = 2
+SAMPLED = 1
 """Odd values of each option in the ordinary tests."""
 REMEDIES = {
     "--noise-stddev": "more noise",
