@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 D2P, PUBLISHED, SOUND = "d2p-fed", "fetchsgd", "fetchsgd-sound"
-OWN_SETTINGS = {D2P: ("levels",), PUBLISHED: ("sketch_rows", "sketch_buckets")}
+OWN_SETTINGS: dict[str, tuple[str, ...]] = {D2P: ("levels",), PUBLISHED: ("sketch_rows", "sketch_buckets")}
 OWN_SETTINGS[SOUND] = OWN_SETTINGS[PUBLISHED]
 _LARGEST_SIDE = 2048
 _SPARE = 1 + 1e-9

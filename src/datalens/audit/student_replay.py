@@ -14,7 +14,7 @@ import torch
 from datalens.audit.direction_reader import read_direction_records
 from datalens.audit.ledger_reader import Difference
 from datalens.errors import DataLensError
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import replay
@@ -88,9 +88,7 @@ def replay_student(root: Path) -> dict[str, Any]:
     }
 
 
-def _difference(
-    one: FinishedGenerator, other: FinishedGenerator, latent: LatentSpace, streams: Streams
-) -> float:
+def _difference(one: AnyGenerator, other: AnyGenerator, latent: LatentSpace, streams: Streams) -> float:
     rng = streams.torch("verification")
     latents_BZ, labels_B = latent.latents(IMAGES, rng), latent.labels(IMAGES, rng)
     with torch.no_grad():

@@ -160,13 +160,16 @@ class Watcher:
         self._answers: dict[int, Tensor] = {}
 
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
+        """What the other family begins with."""
         return self._inner.init(num_teachers, rng, device)
 
     def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
+        """Training as the other family does it; the records it was shown are remembered."""
         self._trained |= _present(shards)
         return self._inner.train(state, shards, fakes, num_steps)
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
+        """The other family's ``grad_TBD``; it and the records it was asked with are remembered."""
         self._asked |= _present(shards)
         grad_TBD = self._inner.input_gradient(state, shards, fakes)
         self._answers |= {shards.first + t: grad_BD.clone() for t, grad_BD in enumerate(grad_TBD.detach())}
@@ -193,12 +196,15 @@ class Puppets:
         self._grad_TBD = grad_TBD
 
     def init(self, num_teachers: int, rng: torch.Generator, device: torch.device) -> TeacherState:
+        """A state that holds nothing."""
         return {"none": torch.zeros(num_teachers, 0, device=device)}
 
     def train(self, state: TeacherState, shards: Shards, fakes: Fakes, num_steps: int) -> TeacherState:
+        """The state as it is: puppets learn nothing."""
         return state
 
     def input_gradient(self, state: TeacherState, shards: Shards, fakes: Fakes) -> Tensor:
+        """``grad_TBD`` as chosen, of these teachers."""
         rows = slice(shards.first, shards.first + shards.num_teachers)
         return self._grad_TBD[rows].to(fakes.images_BCHW.device)
 

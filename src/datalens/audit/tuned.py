@@ -13,7 +13,12 @@ from datalens.audit.second_settings import threshold_again
 from datalens.privacy import promises
 
 METHOD = "datalens-tune"
-CLAIMS = {"adjacency": promises.ADD_OR_REMOVE, "publishable": True, "planned_events": [], "score_noise": None}
+CLAIMS: dict[str, object] = {
+    "adjacency": promises.ADD_OR_REMOVE,
+    "publishable": True,
+    "planned_events": [],
+    "score_noise": None,
+}
 """What the first line of every tuned run says of itself: only such runs are tuned."""
 LAW_ERROR = 2.0**-40
 """Charged for the law of the number of tries, besides the samplers'."""

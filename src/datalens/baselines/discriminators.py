@@ -48,7 +48,7 @@ class Discriminators:
             return drawn.to(device).requires_grad_()
 
         self.count = count
-        self.parameters = {
+        self.parameters: dict[str, Tensor] = {
             "image": normal(count, dim, hidden_units, stddev=math.sqrt(2 / dim)),
             "hidden": torch.zeros(count, 1, hidden_units, device=device, requires_grad=True),
             "class": normal(count, num_classes, hidden_units, stddev=math.sqrt(1 / hidden_units)),

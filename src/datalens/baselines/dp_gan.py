@@ -26,10 +26,11 @@ from datalens.methods.sampled import Lot, check_lot, drawn_lot, sampled_noise
 from datalens.methods.sharding import draw_record_slots, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import make_noise
 from datalens.noise.base import NoiseSource
 from datalens.privacy.events import PoissonGaussianEvent, times
+from datalens.teachers.partition import Partition
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Batch, Count, Positive, Privacy, Width
 
@@ -144,7 +145,7 @@ class DPGanLearner:
     def __init__(self, method: DPGan, context: Context) -> None:
         self._method, self._context, self._grid = method, context, method.grid
         settings, size = method.settings, method.size
-        self.slots = draw_record_slots(size, context, method.privacy.insecure_seed)
+        self.slots: Partition = draw_record_slots(size, context, method.privacy.insecure_seed)
         generator = settings.fresh(size, context.public.torch("generator-weights"))
         critic = method.critic()
         critic.init_weights(context.public.torch("critic-weights"))
@@ -237,6 +238,6 @@ class DPGanLearner:
         self.slots = restored_slots(state, self.slots)
         unpack(state, self._networks, self._optimizers)
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The generator, its batch-norm statistics settled on public latents."""
         return settled(self._generator, self._method.latent, self._context.public.torch("settling"))

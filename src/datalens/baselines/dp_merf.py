@@ -28,7 +28,7 @@ from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.state import pack, unpack
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV, SLACK_BOUND
 from datalens.privacy.accountant import Accountant
@@ -207,7 +207,7 @@ class MerfLearner:
         unpack(state, {"generator": self._generator}, {"generator": self._adam})
         self._embedding_YF = None if embedding_YF is None else embedding_YF.to(self._context.device)
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The generator, its batch-norm statistics settled on public latents."""
         return settled(self._generator, self._latent, self._context.public.torch("settling"))
 

@@ -9,7 +9,7 @@ from typing import Any
 from datalens.baselines.registry import METHODS, BaselineConfig, parse_baseline
 from datalens.errors import RunError
 from datalens.methods.facts import MethodFacts
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.privacy import promises
 from datalens.student.latent import LatentSpace
 from datalens.training.facts import GeneratorFacts, PublicFacts, common_facts, read_facts, whole
@@ -32,7 +32,7 @@ class BaselineFacts(MethodFacts, GeneratorFacts):
         """What the generator is fed."""
         return self.config.settings.latent(self.size)
 
-    def blank_generator(self) -> FinishedGenerator:
+    def blank_generator(self) -> AnyGenerator:
         """The finished generator's network, its weights all zero."""
         return self.config.settings.network(self.size)
 

@@ -21,7 +21,7 @@ from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
 from datalens.methods.sharding import check_shards, draw_shards, restored_shards
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.events import Event, times
@@ -241,7 +241,7 @@ class GPateLearner:
             self.teachers[block] = {n: v.to(self._context.device, copy=True) for n, v in saved.items()}
         self._generator.load_state_dict(part("generator/"))
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The generator, a function of the released bins."""
         return self._generator.finished_generator()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datalens.baselines.method import MethodSettings
 from datalens.methods.method import PublicSize
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
 from datalens.training.config import StudentSettings
@@ -23,7 +23,7 @@ class StudentMethodSettings(MethodSettings):
         """What the generator is fed."""
         return self.student_plan(size, 1, 1).latent
 
-    def network(self, size: PublicSize) -> FinishedGenerator:
+    def network(self, size: PublicSize) -> AnyGenerator:
         """The finished generator's network, its weights all zero."""
         return self.student_plan(size, 1, 1).generator()
 

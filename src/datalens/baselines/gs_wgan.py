@@ -30,7 +30,7 @@ from datalens.methods.pricing import NoiseOnPaper, drawable, noise_that_fits
 from datalens.methods.sharding import check_shards, draw_shards, packed_slots, restored_slots
 from datalens.methods.state import pack, unpack
 from datalens.models.discriminators import ConditionalDiscriminator
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import make_noise
 from datalens.privacy.events import Event, times
 from datalens.training.sections import Batch, Count, Positive, Privacy, Slots, Width
@@ -144,7 +144,7 @@ class GSWganLearner:
         generator = settings.fresh(size, context.public.torch("generator-weights"))
         self._networks: dict[str, torch.nn.Module] = {"generator": generator.to(device)}
         self._generator = generator
-        self.critics = []
+        self.critics: list[ConditionalDiscriminator] = []
         for number in range(settings.num_critics):
             critic = ConditionalDiscriminator(size.image_shape, size.num_classes, settings.critic_channels)
             critic.init_weights(context.private.torch("critic-weights", number))
@@ -248,6 +248,6 @@ class GSWganLearner:
         self.partition = restored_slots(state, self.partition)
         unpack(state, self._networks, self._optimizers)
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The generator, its batch-norm statistics settled on public latents."""
         return settled(self._generator, self._method.latent, self._context.public.torch("settling"))

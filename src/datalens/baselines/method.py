@@ -14,7 +14,7 @@ from datalens.methods.method import (
     StepLearner,
     WithNoise,
 )
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.student.latent import LatentSpace
 from datalens.training.sections import Count, Privacy
 
@@ -39,7 +39,7 @@ class MethodSettings(PlannedSettings):
         """What the generator is fed."""
 
     @abstractmethod
-    def network(self, size: PublicSize) -> FinishedGenerator:
+    def network(self, size: PublicSize) -> AnyGenerator:
         """The generator's network, its weights all zero."""
 
     @property
@@ -51,7 +51,7 @@ class MethodSettings(PlannedSettings):
 class Learner(StepLearner, Protocol):
     """A baseline in training."""
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The network that may be shared: a function of what was released."""
         ...
 

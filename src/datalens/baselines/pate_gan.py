@@ -23,7 +23,7 @@ from datalens.mechanisms.gnmax import GNMax
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
 from datalens.methods.sharding import check_shards, draw_shards, restored_shards
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.events import Event, GaussianEvent, times
 from datalens.student.update import Proposal, Student
@@ -140,7 +140,7 @@ class PateGanLearner:
         self._shards = self._gather()
         dim, device = math.prod(size.image_shape), context.device
         kind = (dim, size.num_classes)
-        self.teachers = Discriminators(
+        self.teachers: Discriminators = Discriminators(
             settings.num_teachers,
             *kind,
             settings.teacher_units,
@@ -148,7 +148,7 @@ class PateGanLearner:
             context.private.torch("teacher-weights"),
             device,
         )
-        self.student = Discriminators(
+        self.student: Discriminators = Discriminators(
             1,
             *kind,
             settings.student_units,
@@ -216,7 +216,7 @@ class PateGanLearner:
         self.student.load_state_dict(part("student"))
         self._generator.load_state_dict(part("generator"))
 
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The generator, a function of the released labels."""
         return self._generator.finished_generator()
 

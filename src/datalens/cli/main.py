@@ -48,9 +48,11 @@ class LazyGroup(click.Group):
     """A group whose verbs are imported only when used, so that ``--help`` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of their table."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, imported now; None for an unknown verb."""
         if cmd_name not in VERBS:
             return None
         module, _, name = VERBS[cmd_name][0].partition(":")
@@ -59,6 +61,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that a command line names.
+
+        Raises:
+            click.UsageError: an unknown one; says which known one is near.
+        """
         is_unknown = bool(args) and args[0] not in VERBS and not args[0].startswith("-")
         if is_unknown and not ctx.resilient_parsing:
             import difflib
@@ -69,6 +76,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs that begin so, with their help, and the group's own options."""
         verbs = [
             CompletionItem(verb, help=text)
             for verb, (_, text) in VERBS.items()
@@ -77,6 +85,7 @@ class LazyGroup(click.Group):
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs from their table, so that nothing is imported for it."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
 

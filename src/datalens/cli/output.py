@@ -33,6 +33,9 @@ class Output:
         RunError: the JSON file cannot be written there; raised before any work.
     """
 
+    quiet: bool
+    verbose: bool
+
     def __init__(self, json_target: str | None = None, *, quiet: bool = False, verbose: bool = False) -> None:
         if quiet and verbose:
             raise ConfigError("--quiet and --verbose: contradict each other; give one of them")

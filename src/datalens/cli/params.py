@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+Given = TypeVar("Given", covariant=True)
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _OVERLONG = re.compile(r"[+-]?[0-9]{19,}")
@@ -21,10 +23,21 @@ def starting(known: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(str(name)) for name in known if name.startswith(incomplete)]
 
 
+if TYPE_CHECKING:
+
+    class Value(click.ParamType[Given]):
+        """A type of values on the command line."""
+else:  # before click 8.4 its types say nothing of the value
+
+    class Value(click.ParamType, Generic[Given]):
+        """A type of values on the command line."""
+
+
 class Once(click.Command):
     """A command whose options may each be given once."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments as click takes them, an option given twice refused."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in [] if ctx.resilient_parsing else order:
             if isinstance(param, click.Option) and not param.is_eager and order.count(param) > 1:
@@ -33,7 +46,7 @@ class Once(click.Command):
         return super().parse_args(ctx, args)
 
 
-class Whole(click.ParamType):
+class Whole(Value[int]):
     """A whole number in plain digits, from ``low`` on."""
 
     name = "integer"
@@ -42,6 +55,7 @@ class Whole(click.ParamType):
         self.low = low
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a text that is none, or too small, is refused."""
         if isinstance(value, int):
             return value
         if _OVERLONG.fullmatch(value):
@@ -58,7 +72,7 @@ class Whole(click.ParamType):
         return number
 
 
-class Number(click.ParamType):
+class Number(Value[float]):
     """A finite number, within bounds that are themselves allowed or not.
 
     Args:
@@ -70,6 +84,11 @@ class Number(click.ParamType):
     """
 
     name = "number"
+    low: float
+    high: float
+    above: bool
+    below: bool
+    anything: bool
 
     def __init__(
         self,
@@ -83,6 +102,7 @@ class Number(click.ParamType):
         self.low, self.high, self.above, self.below, self.anything = low, high, above, below, anything
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; a text that is none, or out of range, is refused."""
         if isinstance(value, int | float):
             return float(value)
         if self.anything and value.lower().lstrip("+-") in ("nan", "inf", "infinity"):
@@ -106,7 +126,7 @@ class Number(click.ParamType):
         return low + high
 
 
-class Kind(click.ParamType):
+class Kind(Value[StrEnum]):
     """One name of a closed list; the first word of a name will do (``discrete``)."""
 
     name = "kind"
@@ -115,9 +135,11 @@ class Kind(click.ParamType):
         self.kind = kind
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names, for the help page."""
         return f"[{'|'.join(self.kind)}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> StrEnum:
+        """The member of that name or first word; an unknown one is refused with the known ones listed."""
         for member in self.kind:
             if value == member:
                 return member
@@ -129,10 +151,11 @@ class Kind(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        """Names that begin so."""
         return starting(self.kind, incomplete)
 
 
-class Several(click.ParamType):
+class Several(Value[tuple[str, ...]]):
     """One or more names of a closed list, with commas between, each once."""
 
     name = "names"
@@ -141,11 +164,13 @@ class Several(click.ParamType):
         self.known = known
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names, for the help page."""
         return f"[{'|'.join(self.known)}],..."
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
+        """The names, in the order given; an unknown or repeated one is refused."""
         if not isinstance(value, str):
             return value
         names = tuple(name.strip() for name in value.split(","))
@@ -159,6 +184,7 @@ class Several(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        """The names given so far, and one that begins so; none twice."""
         before, comma, last = incomplete.rpartition(",")
         rest = [name for name in self.known if name not in before.split(",")]
         return [CompletionItem(f"{before}{comma}{item.value}") for item in starting(rest, last)]
@@ -172,6 +198,8 @@ def _is_like_option(value: str, ctx: click.Context | None) -> bool:
 
 class Text(click.ParamType):
     """Text that is not empty, and of an option none that looks like the next option.
+class Text(Value[str]):
+    """Text that is not empty.
 
     Args:
         known: names that completion offers; others may be given, and are judged where they are used.
@@ -179,11 +207,14 @@ class Text(click.ParamType):
     """
 
     name = "text"
+    known: tuple[str, ...]
+    paths: bool
 
     def __init__(self, *known: str, paths: bool = False) -> None:
         self.known, self.paths = known, paths
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text; an empty one is refused."""
         if not value.strip() or "\0" in value:
             self.fail("is empty; give a value, or leave it out", param, ctx)
         if isinstance(param, click.Option) and _is_like_option(value, ctx):
@@ -198,6 +229,7 @@ class Text(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        """Known names that begin so, after files where paths may be given."""
         files = [CompletionItem(incomplete, type="file")] if self.paths else []
         return [
             *files,
@@ -205,7 +237,7 @@ class Text(click.ParamType):
         ]  # in this order: bash forgets what stands before files
 
 
-class Classes(click.ParamType):
+class Classes(Value[int | tuple[str, ...]]):
     """The public class list: how many, or names with commas between."""
 
     name = "classes"
@@ -213,6 +245,7 @@ class Classes(click.ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | tuple[str, ...]:
+        """How many, or the names; none, an empty or a repeated name is refused."""
         if not isinstance(value, str):
             return value
         if re.fullmatch(r"[0-9]{1,6}", value):
@@ -225,7 +258,7 @@ class Classes(click.ParamType):
         return names
 
 
-class ImageSize(click.ParamType):
+class ImageSize(Value[int | tuple[int, int]]):
     """``28`` or ``HEIGHTxWIDTH``."""
 
     name = "size"
@@ -233,6 +266,7 @@ class ImageSize(click.ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | tuple[int, int]:
+        """One side of a square, or (height, width)."""
         if not isinstance(value, str):
             return value
         match = re.fullmatch(r"([1-9][0-9]{0,4})(?:x([1-9][0-9]{0,4}))?", value)
@@ -241,7 +275,7 @@ class ImageSize(click.ParamType):
         return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
 
 
-class Range(click.ParamType):
+class Range(Value[tuple[float, float]]):
     """``BLACK..WHITE``, such as ``0..1``."""
 
     name = "range"
@@ -249,6 +283,7 @@ class Range(click.ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, float]:
+        """(black, white), both finite and black the lower; anything else is refused."""
         if not isinstance(value, str):
             return value
         ends = re.split(r"\.\.|,", value)

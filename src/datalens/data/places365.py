@@ -25,7 +25,7 @@ FULL_SIDE = 256
 A_CLASS = 40_000
 """Training pictures of a class, at most."""
 
-MEMBERS = {
+MEMBERS: dict[str, tuple[str, ...]] = {
     "water, ice, snow": (
         "beach", "coast", "creek", "ice_floe", "ice_shelf", "iceberg", "lagoon", "lake/natural", "ocean", "pond",
         "river", "waterfall", "wave",

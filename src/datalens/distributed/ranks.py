@@ -29,7 +29,7 @@ PATIENCE = timedelta(hours=1)
 TIME_TO_MEET = timedelta(minutes=5)
 """How long ranks look for each other when they start, which they all do at once and before they read any data."""
 
-NOTHING_TO_DO = {"do": "end", "stopped": False}
+NOTHING_TO_DO: dict[str, str | bool] = {"do": "end", "stopped": False}
 """What the first rank tells the others where a run is finished already."""
 
 

@@ -58,7 +58,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
         *,
         module: nn.Module,
         optimizer: optim.Optimizer,
-        data_loader: DataLoader,
+        data_loader: DataLoader[Any],
         noise_multiplier: float,
         max_grad_norm: float,
         keep: float = 1.0,
@@ -118,7 +118,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
         self,
         *,
         module: nn.Module,
-        data_loader: DataLoader,
+        data_loader: DataLoader[Any],
         target_epsilon: float,
         target_delta: float,
         epochs: int,
@@ -206,7 +206,7 @@ class TopAggPrivacyEngine(PrivacyEngine):
             return made
         return (DistributedTopAggOptimizer if distributed else TopAggOptimizer)(original, **settings)
 
-    def _prepare_data_loader(self, data_loader: DataLoader, **others: Any) -> DataLoader:
+    def _prepare_data_loader(self, data_loader: DataLoader[Any], **others: Any) -> DataLoader[Any]:
         loader = super()._prepare_data_loader(data_loader, **others)
         if not others["poisson_sampling"]:
             return loader

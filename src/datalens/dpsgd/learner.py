@@ -18,6 +18,7 @@ from datalens.models.small_classifiers import set_weights
 
 if TYPE_CHECKING:
     from datalens.dpsgd.plan import DPSGD
+    from datalens.teachers.partition import Partition
 
 WHAT = "gradient"
 """What a step releases."""
@@ -36,7 +37,7 @@ class ClassifierLearner:
 
     def __init__(self, method: DPSGD, context: Context) -> None:
         self._method, self._context = method, context
-        self.slots = draw_record_slots(method.size, context, method.privacy.insecure_seed)
+        self.slots: Partition = draw_record_slots(method.size, context, method.privacy.insecure_seed)
         settings = method.settings
         self._network = method.network()
         set_weights(self._network, context.public.torch("classifier-weights"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import torch
 from opacus.utils.uniform_sampler import (
@@ -41,7 +42,9 @@ class LotsOfAllRanks(DistributedUniformWithReplacementSampler):
             yield mine[torch.rand(len(mine), generator=self.generator) < self.sample_rate].tolist()
 
 
-def with_lots(loader: DataLoader, lots: UniformWithReplacementSampler | LotsOfAllRanks) -> DataLoader:
+def with_lots(
+    loader: DataLoader[Any], lots: UniformWithReplacementSampler | LotsOfAllRanks
+) -> DataLoader[Any]:
     """The same loader over other lots; how it loads stays."""
     return DataLoader(
         loader.dataset,

@@ -31,6 +31,8 @@ class TopAggOptimizer(DPOptimizer):
     Source: Wang et al. 2021, Algorithm 4, lines 12 to 19.
     """
 
+    max_grad_norm: float
+
     def __init__(self, *args: Any, rule: Rule, **others: Any) -> None:
         super().__init__(*args, **others)
         self.rule = rule

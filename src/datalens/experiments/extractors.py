@@ -99,8 +99,8 @@ class FrozenNet:
                 f"{path}: its weights do not fit {extractor.title} ({reason}); {extractor.how_to_get}"
             ) from None
         self.extractor = extractor
-        self.net = net.eval().requires_grad_(False)
-        self.digest = weights_digest(self.net)
+        self.net: nn.Module = net.eval().requires_grad_(False)
+        self.digest: str = weights_digest(self.net)
 
     @torch.inference_mode()
     def features(self, images_RCHW: torch.Tensor) -> torch.Tensor:

@@ -32,7 +32,7 @@ is CelebA-Gender, as the text beside Table 3 says."""
 TABLE_12_REAL = {"mnist": (9.86, 1.04), "fashion-mnist": (9.01, 1.54), "celeba-gender": (1.88, 2.38)}
 """Inception Score and FID of the real images."""
 
-TABLE_4 = {
+TABLE_4: dict[str, dict[str, dict[float, float]]] = {
     "top_k": {
         "mnist": {100: 0.5889, 200: 0.7123, 300: 0.6753},
         "fashion-mnist": {100: 0.5738, 200: 0.6478, 300: 0.6088},

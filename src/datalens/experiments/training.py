@@ -18,7 +18,7 @@ from datalens.experiments.baseline_cells import AnyCell, BaselineCell
 from datalens.experiments.cells import Cell
 from datalens.experiments.variants import adapt
 from datalens.methods.pricing import replace_one_price
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Budget
 from datalens.student.latent import LatentSpace
@@ -40,7 +40,7 @@ class TrainedCell:
         facts: of its training: privacy, steps, seconds, settings, environment.
     """
 
-    generator: FinishedGenerator
+    generator: AnyGenerator
     latent: LatentSpace
     facts: dict[str, Any]
 
@@ -104,7 +104,7 @@ def _kind_of_facts(cell: AnyCell) -> type[PublicFacts] | type[BaselineFacts]:
     return BaselineFacts if isinstance(cell, BaselineCell) else PublicFacts
 
 
-Outcome = tuple[PublicFacts | BaselineFacts, FinishedGenerator, dict[str, Any]]
+Outcome = tuple[PublicFacts | BaselineFacts, AnyGenerator, dict[str, Any]]
 """Public facts, the finished generator, and what is said of the training."""
 
 

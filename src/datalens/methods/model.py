@@ -136,7 +136,7 @@ class MethodModel(Certified[Settings, Facts], Generic[Settings, Facts]):
             if run.folder is not None:
                 write_network(self._file(run.folder), network, self._made_in)
                 certify(run.folder, run.ledger)
-            self.was_stopped = run.was_stopped
+            self.was_stopped: bool = run.was_stopped
         finally:
             run.close()
         return self

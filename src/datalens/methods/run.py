@@ -15,7 +15,7 @@ import torch
 from datalens.data.images import LabelledImages
 from datalens.errors import BudgetError, RunError
 from datalens.methods.facts import MethodFacts
-from datalens.methods.method import Context, StepLearner
+from datalens.methods.method import Context, PlannedMethod, StepLearner
 from datalens.methods.opening import Decided, check_header, noise_for
 from datalens.privacy.budget import Budget, PriceError
 from datalens.privacy.dataset_budget import DatasetBudget
@@ -60,6 +60,11 @@ class MethodRun(Generic[Facts, Learner]):
         notes: lines for the owner; never shared.
     """
 
+    facts: Facts
+    folder: RunFolder | None
+    ledger: Ledger
+    steps_done: int
+
     def __init__(
         self,
         facts: Facts,
@@ -72,17 +77,17 @@ class MethodRun(Generic[Facts, Learner]):
         privacy = facts.config.privacy
         is_declared = privacy.labels_are_public or not facts.classes_from_data
         notes = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
-        self.notes = [*filter(None, notes)]
+        self.notes: list[str] = [*filter(None, notes)]
         self.facts, self.folder, self.ledger = facts, folder, ledger
         self._shared = shared
-        self.method = facts.method
-        self.budget = Budget(
+        self.method: PlannedMethod = facts.method
+        self.budget: Budget = Budget(
             ledger,
             shared=None if shared is None else shared.budget,
             run=self._run_id,
             marks=marks_of(facts.config),
         )
-        self.device = torch.device(facts.config.performance.device)
+        self.device: torch.device = torch.device(facts.config.performance.device)
         context = Context(
             data, facts.size, self.budget, noise_for(privacy), facts.streams, private, self.device
         )
@@ -94,7 +99,7 @@ class MethodRun(Generic[Facts, Learner]):
         self.steps_done, self._saved_at = 0, -1
         self._next_step = next_step(ledger.lines)
         self._keeps_each_release = sum(planned.count for planned in self.method.planned()) <= FEW_RELEASES
-        self.was_stopped = False
+        self.was_stopped: bool = False
 
     @classmethod
     def begun(

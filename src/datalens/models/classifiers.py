@@ -43,6 +43,7 @@ class Dropout(nn.Module):
         self.rng: torch.Generator | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``x``, in training with a share ``p`` of it zero and the rest larger; the same shape."""
         if not self.training or self.rng is None:
             return x
         words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
@@ -66,7 +67,7 @@ class Classifier(nn.Module):
         self.kind = kind
         self.trunk = trunk
         self.head = head
-        self.num_features = head.in_features
+        self.num_features: int = head.in_features
 
     def features(self, images_BCHW: torch.Tensor) -> torch.Tensor:
         """The last layer's input, ``[B, num_features]``, for images ``[B, C, H, W]`` in [0, 1]."""

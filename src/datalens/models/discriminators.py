@@ -40,11 +40,11 @@ class ConditionalDiscriminator(nn.Module):
         self.num_classes = num_classes
         widths = [image_shape[0] + num_classes] + [channels << i for i in range(len(sizes) - 1)]
         with torch.device("meta"):  # no draw from the global generator
-            self.shrink = nn.ModuleList(
+            self.shrink: nn.ModuleList = nn.ModuleList(
                 nn.Conv2d(fan_in, fan_out, KERNEL, stride=2, padding=2)
                 for fan_in, fan_out in pairwise(widths)
             )
-            self.logit = nn.Linear(widths[-1] * sizes[-1] ** 2, 1)
+            self.logit: nn.Linear = nn.Linear(widths[-1] * sizes[-1] ** 2, 1)
         self.to_empty(device="cpu")
         for parameter in self.parameters():
             nn.init.zeros_(parameter)

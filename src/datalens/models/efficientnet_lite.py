@@ -36,6 +36,7 @@ class SameConv(nn.Conv2d):
         super().__init__(inputs, outputs, kernel, stride, groups=groups, bias=False)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """``[B, outputs, ceil(H / stride), ceil(W / stride)]`` from ``[B, inputs, H, W]``."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         pads = []
         for size in (input.shape[-1], input.shape[-2]):
@@ -48,6 +49,9 @@ class SameConv(nn.Conv2d):
 
 class Block(nn.Module):
     """Widen, filter each channel by itself, narrow; added to what came in where the shapes allow."""
+
+    widens: bool
+    adds: bool
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -62,6 +66,7 @@ class Block(nn.Module):
         self._bn2 = nn.BatchNorm2d(outputs, eps=_EPSILON)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """As of a :class:`SameConv` with the block's stride: ``[B, outputs, H', W']`` from ``[B, inputs, H, W]``."""
         y = functional.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
         y = functional.relu6(self._bn1(self._depthwise_conv(y)))
         y = self._bn2(self._project_conv(y))
@@ -85,6 +90,7 @@ class EfficientNetLite0(nn.Module):
         self._bn1 = nn.BatchNorm2d(NUM_FEATURES, eps=_EPSILON)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Features [B, 1280] of scaled images [B, 3, H, W]."""
         x = functional.relu6(self._bn0(self._conv_stem(x)))
         for block in self._blocks:
             x = block(x)

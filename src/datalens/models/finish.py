@@ -8,7 +8,7 @@ what it draws varies as a classifier needs. The layer is a fixed public prior: n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +83,7 @@ def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tenso
     return torch.sigmoid(finish.contrast * (logits + lightness_B[:, None, None, None]))
 
 
-Inner = TypeVar("Inner", bound=ConditionalGenerator | GaussianImages)
+Inner = TypeVar("Inner", bound=ConditionalGenerator | GaussianImages, covariant=True)
 
 
 class FinishedGenerator(nn.Module, Generic[Inner]):
@@ -113,3 +113,7 @@ class FinishedGenerator(nn.Module, Generic[Inner]):
             warp_BW = latents_BZ[:, -FINISH_DIM:-1]
             images = affine_warp(images, warp_BW, self.finish.jitter, self.finish.outside)
         return images
+
+
+AnyGenerator: TypeAlias = FinishedGenerator[ConditionalGenerator | GaussianImages]
+"""Whatever draws the plain image."""

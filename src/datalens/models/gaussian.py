@@ -33,7 +33,7 @@ class GaussianImages(nn.Module):
         self.frequencies = frequencies
         self.num_classes = num_classes
         self.rank = rank
-        self.image_shape = frequencies.image_shape
+        self.image_shape: tuple[int, int, int] = frequencies.image_shape
         shapes = {
             "mean_YD": (num_classes, frequencies.dim),
             "factor_YKL": (num_classes, rank, frequencies.num_low_coordinates),

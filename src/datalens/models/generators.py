@@ -80,16 +80,18 @@ class ConditionalGenerator(nn.Module):
         self._smallest = sizes[-1]
         widths = [channels] + [max(1, channels >> i) for i in range(len(sizes) - 2)] + [image_shape[0]]
         with torch.device("meta"):  # no draw: the usual initialisation would use the global generator
-            self.hidden = nn.Linear(latent_dim + num_classes, hidden_units)
-            self.hidden_norm = nn.BatchNorm1d(hidden_units, momentum=momentum)
-            self.spread = nn.Linear(hidden_units + num_classes, channels * sizes[-1] ** 2)
-            self.grow = nn.ModuleList(
+            self.hidden: nn.Linear = nn.Linear(latent_dim + num_classes, hidden_units)
+            self.hidden_norm: nn.BatchNorm1d = nn.BatchNorm1d(hidden_units, momentum=momentum)
+            self.spread: nn.Linear = nn.Linear(hidden_units + num_classes, channels * sizes[-1] ** 2)
+            self.grow: nn.ModuleList = nn.ModuleList(
                 nn.ConvTranspose2d(
                     fan_in + num_classes, fan_out, KERNEL, stride=2, padding=2, output_padding=1
                 )
                 for fan_in, fan_out in pairwise(widths)
             )
-            self.grow_norms = nn.ModuleList(nn.BatchNorm2d(width, momentum=momentum) for width in widths[:-1])
+            self.grow_norms: nn.ModuleList = nn.ModuleList(
+                nn.BatchNorm2d(width, momentum=momentum) for width in widths[:-1]
+            )
         self.to_empty(device="cpu")
         for parameter in self.parameters():
             nn.init.zeros_(parameter)

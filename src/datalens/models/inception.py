@@ -40,10 +40,13 @@ class ConvNorm(nn.Module):
     ) -> None:
         super().__init__()
         padding = (kernel[0] // 2, kernel[1] // 2) if padded else 0
-        self.conv = skip_init(nn.Conv2d, inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
-        self.bn = nn.BatchNorm2d(outputs, eps=1e-3)
+        self.conv: nn.Module = skip_init(
+            nn.Conv2d, inputs, outputs, kernel, stride=stride, padding=padding, bias=False
+        )
+        self.bn: nn.BatchNorm2d = nn.BatchNorm2d(outputs, eps=1e-3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[B, outputs, H, W]`` from ``[B, inputs, H, W]``; smaller maps where strided or not padded."""
         return functional.relu(self.bn(self.conv(x)), inplace=True)
 
 
@@ -69,6 +72,7 @@ class Block(nn.Module):
         super().__init__()
         self.chains: list[list[list[str]]] = []
         self.pool = pool
+        self.num_outputs: int = inputs if pool is Pool.HALVE else pooled
         for branch in branches:
             width, chain = inputs, []
             for position, step in enumerate(branch):
@@ -82,8 +86,11 @@ class Block(nn.Module):
                 chain.append([name for name, _, _ in fork])
             self.chains.append(chain)
         self.branch_pool = None if pool is Pool.HALVE else ConvNorm(inputs, pooled, (1, 1))
+            self.num_outputs += width
+        self.branch_pool: ConvNorm | None = None if pool is Pool.HALVE else ConvNorm(inputs, pooled, (1, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[B, num_outputs, H, W]`` from ``[B, inputs, H, W]``; half the height and width in a halving block."""
         outputs = []
         for chain in self.chains:
             y = x
@@ -118,23 +125,23 @@ class InceptionV3(nn.Module):
         self.kind = kind
         original = kind is InceptionKind.TENSORFLOW
         mean = Pool.MEAN if original else Pool.PADDED_MEAN
-        self.Conv2d_1a_3x3 = ConvNorm(3, 32, (3, 3), 2, padded=False)
-        self.Conv2d_2a_3x3 = ConvNorm(32, 32, (3, 3), padded=False)
-        self.Conv2d_2b_3x3 = ConvNorm(32, 64, (3, 3))
-        self.Conv2d_3b_1x1 = ConvNorm(64, 80, (1, 1))
-        self.Conv2d_4a_3x3 = ConvNorm(80, 192, (3, 3), padded=False)
-        self.Mixed_5b = _five(192, mean, 32)
-        self.Mixed_5c = _five(256, mean, 64)
-        self.Mixed_5d = _five(288, mean, 64)
-        self.Mixed_6a = _halve_to_17(288)
-        self.Mixed_6b = _seven(768, mean, 128)
-        self.Mixed_6c = _seven(768, mean, 160)
-        self.Mixed_6d = _seven(768, mean, 160)
-        self.Mixed_6e = _seven(768, mean, 192)
-        self.Mixed_7a = _halve_to_8(768)
-        self.Mixed_7b = _forked(1280, mean)
-        self.Mixed_7c = _forked(2048, Pool.MAX if original else mean)
-        self.fc = cast(nn.Linear, skip_init(nn.Linear, 2048, NUM_OUTPUTS[kind]))
+        self.Conv2d_1a_3x3: ConvNorm = ConvNorm(3, 32, (3, 3), 2, padded=False)
+        self.Conv2d_2a_3x3: ConvNorm = ConvNorm(32, 32, (3, 3), padded=False)
+        self.Conv2d_2b_3x3: ConvNorm = ConvNorm(32, 64, (3, 3))
+        self.Conv2d_3b_1x1: ConvNorm = ConvNorm(64, 80, (1, 1))
+        self.Conv2d_4a_3x3: ConvNorm = ConvNorm(80, 192, (3, 3), padded=False)
+        self.Mixed_5b: Block = _five(192, mean, 32)
+        self.Mixed_5c: Block = _five(256, mean, 64)
+        self.Mixed_5d: Block = _five(288, mean, 64)
+        self.Mixed_6a: Block = _halve_to_17(288)
+        self.Mixed_6b: Block = _seven(768, mean, 128)
+        self.Mixed_6c: Block = _seven(768, mean, 160)
+        self.Mixed_6d: Block = _seven(768, mean, 160)
+        self.Mixed_6e: Block = _seven(768, mean, 192)
+        self.Mixed_7a: Block = _halve_to_8(768)
+        self.Mixed_7b: Block = _forked(1280, mean)
+        self.Mixed_7c: Block = _forked(2048, Pool.MAX if original else mean)
+        self.fc: nn.Linear = cast(nn.Linear, skip_init(nn.Linear, 2048, NUM_OUTPUTS[kind]))
 
     def forward(self, images_BCHW: torch.Tensor, layer: int = 2048) -> tuple[torch.Tensor, torch.Tensor]:
         """Features ``[B, layer]``, averaged over the image, and logits ``[B, outputs]``.

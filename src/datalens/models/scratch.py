@@ -52,4 +52,4 @@ class ThreadScratch(threading.local):
     """
 
     def __init__(self) -> None:
-        self.scratch = Scratch()
+        self.scratch: Scratch = Scratch()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -22,7 +23,7 @@ from datalens.privacy.events import NoiseKind, SamplerSlack
 
 _LOW_WORDS = LOW_BITS // 64
 
-cached_table = lru_cache(maxsize=8)(build_table)
+cached_table: Callable[[float], MagnitudeTable] = lru_cache(maxsize=8)(build_table)
 """Tables of the standard deviations in use; a table is immutable and holds nothing secret."""
 
 

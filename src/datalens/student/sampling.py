@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from datalens.errors import ConfigError
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 
@@ -19,7 +19,7 @@ PIECE = 100
 
 
 def sample_images(
-    generator: FinishedGenerator,
+    generator: AnyGenerator,
     latent: LatentSpace,
     count: int,
     *,
@@ -46,7 +46,7 @@ def sample_images(
 
 
 def iter_images(
-    generator: FinishedGenerator,
+    generator: AnyGenerator,
     latent: LatentSpace,
     count: int,
     *,
@@ -70,7 +70,7 @@ def iter_images(
     return _regrouped(_pieces(generator, latent, count, asked, streams), count, chunk)
 
 
-def rows_of_classes(generator: FinishedGenerator, latent: LatentSpace, per_class: int) -> np.ndarray:
+def rows_of_classes(generator: AnyGenerator, latent: LatentSpace, per_class: int) -> np.ndarray:
     """As many images of each class, uint8 [Y, per_class, C, H, W], from the same latents at every call. Public."""
     labels = np.repeat(np.arange(latent.num_classes), per_class)
     images, _ = sample_images(generator, latent, len(labels), labels=labels, seed=0)
@@ -78,7 +78,7 @@ def rows_of_classes(generator: FinishedGenerator, latent: LatentSpace, per_class
 
 
 def _pieces(
-    generator: FinishedGenerator, latent: LatentSpace, count: int, asked: np.ndarray | None, streams: Streams
+    generator: AnyGenerator, latent: LatentSpace, count: int, asked: np.ndarray | None, streams: Streams
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Images and labels as they leave the generator, ``PIECE`` at most at once."""
     device = next(generator.parameters()).device

@@ -108,9 +108,9 @@ class Student:
         start: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.plan = plan
-        self.device = torch.device(device)
+        self.device: torch.device = torch.device(device)
         self._public = public
-        self.generator = plan.generator(training=True)
+        self.generator: FinishedGenerator[ConditionalGenerator] = plan.generator(training=True)
         self.generator.inner.init_weights(public.torch("generator-weights"))
         if start is not None:
             self.generator.load_state_dict(start)

@@ -53,7 +53,7 @@ class Buffer:
     def __init__(self, layout: Layout) -> None:
         self._bytes = torch.empty(layout.num_bytes, dtype=torch.uint8)
         self.layout = layout
-        self.memory = self._bytes.numpy().data
+        self.memory: memoryview = self._bytes.numpy().data
         self.state: TeacherState = {
             name: self._bytes[place : place + torch.Size(shape).numel() * dtype.itemsize]
             .view(dtype)

@@ -108,10 +108,10 @@ class TeacherEnsemble:
                 f"{shards.num_teachers} teachers in chunks of {chunk_size}: both must be at least 1"
             )
         self.family = family
-        self.num_teachers = shards.num_teachers
+        self.num_teachers: int = shards.num_teachers
         self.chunk_size = chunk_size
-        self.device = torch.device(device)
-        self.span = span if span is not None else (0, self.num_teachers)
+        self.device: torch.device = torch.device(device)
+        self.span: tuple[int, int] = span if span is not None else (0, self.num_teachers)
         self.compress: Callable[[Tensor, int, float, torch.Generator], SignVotes] = topk_sign
         self.width_of: Callable[[int], int] = int
         self.largest_vote = 1

@@ -51,7 +51,7 @@ class Crew(TeacherEnsemble):
         ranks: Ranks,
     ) -> None:
         super().__init__(family, shards, streams, chunk_size, device, store, span, ranks.sum_)
-        self.is_asked_to_stop = False
+        self.is_asked_to_stop: bool = False
         self._ranks = ranks
         self._stop: Callable[[], bool] = lambda: False
 

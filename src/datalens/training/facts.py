@@ -11,7 +11,7 @@ from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
@@ -91,7 +91,7 @@ class GeneratorFacts(RunFacts, ABC):
         """What the generator is fed."""
 
     @abstractmethod
-    def blank_generator(self) -> FinishedGenerator:
+    def blank_generator(self) -> AnyGenerator:
         """The finished generator's network, its weights all zero."""
 
     @property
@@ -177,7 +177,7 @@ class PublicFacts(GeneratorFacts):
         """What the generator is fed."""
         return self.student_plan.latent
 
-    def blank_generator(self) -> FinishedGenerator:
+    def blank_generator(self) -> AnyGenerator:
         """The finished generator's network, its weights all zero."""
         return self.student_plan.generator()
 

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from datalens.errors import CheckpointError
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.privacy.card_front import Licence, licence_of
 from datalens.privacy.certificate import build_certificate
 from datalens.privacy.data_card import data_card
@@ -122,7 +122,7 @@ def read_environment(path: Path) -> dict[str, Any]:
     return made_in
 
 
-def read_generator(path: Path, facts: GeneratorFacts) -> FinishedGenerator:
+def read_generator(path: Path, facts: GeneratorFacts) -> AnyGenerator:
     """The generator in evaluation mode.
 
     Raises:

@@ -19,6 +19,10 @@ class SampledImages(Dataset[tuple[Tensor, int]]):
     An item is ``(image, label)``: float32 [C, H, W] in [0, 1], and a class number from 0.
     """
 
+    images: Tensor
+    labels: np.ndarray
+    classes: tuple[str, ...]
+
     def __init__(self, images: np.ndarray, labels: np.ndarray, classes: tuple[str, ...]) -> None:
         self.images, self.labels, self.classes = torch.from_numpy(images), labels, classes
 

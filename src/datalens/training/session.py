@@ -21,17 +21,21 @@ from datalens.training.algorithm import Parts, generator_step, replayed_step
 from datalens.training.assembly import make_teachers, noise_for_step
 from datalens.training.changes import change_terms
 from datalens.training.checkpoint import Checkpoint, latest_checkpoint, save_checkpoint
-from datalens.training.config import Config
+from datalens.training.config import Config, Performance
+from datalens.training.crew import Crew
 from datalens.training.directions import DirectionLog, DirectionRecord
+from datalens.training.facts import PublicFacts
 from datalens.training.files import append_line
 from datalens.training.following import announce
 from datalens.training.groups import note_of_groups
 from datalens.training.heads import note_head
 from datalens.training.opening import OpenRun, open_new, open_old
+from datalens.training.plan import Plan
 from datalens.training.progress import Progress
 from datalens.training.repeats import note_of_classes, note_of_repeats
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import marks_of, note_heads
+from datalens.training.start_file import PublicStart
 from datalens.training.starting import MakeStart
 from datalens.training.terms import next_step, plan_in_force, terms_in_force
 
@@ -60,9 +64,10 @@ class Session:
     """
 
     def __init__(self, run: OpenRun, data: LabelledImages, ranks: Ranks | None = None) -> None:
-        self.facts = run.facts
-        self.performance = run.performance
-        self.folder, self.start = run.folder, run.start
+        self.facts: PublicFacts = run.facts
+        self.performance: Performance = run.performance
+        self.folder: RunFolder | None = run.folder
+        self.start: PublicStart | None = run.start
         privacy = run.facts.config.privacy
         is_declared = privacy.labels_are_public or not run.facts.classes_from_data
         notes = (
@@ -70,10 +75,11 @@ class Session:
             note_of_groups(run.partition, data.name),
             note_of_repeats(data, privacy.group_size),
         )
-        self.notes = [*filter(None, notes)]
+        self.notes: list[str] = [*filter(None, notes)]
         self.diagnostics: list[Diagnostics] = []
-        self.steps_done, self._saved_at = 0, -1
-        self.was_stopped = False
+        self.steps_done: int = 0
+        self._saved_at = -1
+        self.was_stopped: bool = False
         self._run = run
         self._log = DirectionLog(run.folder.directions) if run.folder is not None else None
         self.records: list[DirectionRecord] = self._log.records if self._log is not None else []
@@ -87,20 +93,20 @@ class Session:
     def _assemble(self, run: OpenRun, data: LabelledImages, ranks: Ranks) -> None:
         facts = run.facts
         shared = None if run.shared is None else run.shared.budget
-        self.budget = Budget(run.ledger, shared=shared, run=run.run_id, marks=marks_of(facts.config))
+        self.budget: Budget = Budget(run.ledger, shared=shared, run=run.run_id, marks=marks_of(facts.config))
         if run.changes:
             self.notes += filter(None, [change_terms(facts, self.budget, run.changes, shared)])
-        self.plan = plan_in_force(facts, run.ledger, self.budget.authorisation)
+        self.plan: Plan = plan_in_force(facts, run.ledger, self.budget.authorisation)
         self._next_step = next_step(run.ledger.lines)
         device = ranks.device(self.performance.device)
-        self.student = Student(facts.student_plan, facts.streams, device, run.start_weights)
+        self.student: Student = Student(facts.student_plan, facts.streams, device, run.start_weights)
         config, noise = terms_in_force(run.ledger).config(facts.config), noise_for_step(facts.config)
         announce(ranks, self.performance, run.ledger.head)
         folder = None if run.folder is None else run.folder.private
-        self.teachers = make_teachers(
+        self.teachers: Crew = make_teachers(
             facts, data, run.partition, run.private, self.performance, folder, ranks, run.start
         )
-        self.parts = Parts(
+        self.parts: Parts = Parts(
             config=config,
             student=self.student,
             teachers=self.teachers,

@@ -193,7 +193,7 @@ class DataLens(Trained[Config, PublicFacts]):
             self._notes = (*session.notes, *filter(None, [note_of_no_update(session.records)]))
             if session.folder is not None:
                 write_release(session.folder, self)
-            self.was_stopped = session.was_stopped
+            self.was_stopped: bool = session.was_stopped
             session.dismiss()
         finally:
             session.close()

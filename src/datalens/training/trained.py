@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from datalens.errors import NotFittedError
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.authorisation import authorisations
 from datalens.privacy.guarantee import counted, guaranteed_epsilon
@@ -41,12 +41,12 @@ class Certified(Parameters[Settings], Generic[Settings, Facts]):
     """
 
     def __init__(self, config: Settings) -> None:
-        self.config = config
+        self.config: Settings = config
         self._facts: Facts | None = None
         self._ledger: Ledger | None = None
         self._made_in: dict[str, Any] = {}
         self._notes: tuple[str, ...] = ()
-        self.was_stopped = False
+        self.was_stopped: bool = False
 
     def __repr__(self) -> str:
         return in_words(self)
@@ -121,7 +121,7 @@ class Trained(Certified[Settings, Drawing]):
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
-        self._generator: FinishedGenerator | None = None
+        self._generator: AnyGenerator | None = None
 
     def sample(
         self,
@@ -190,7 +190,7 @@ class Trained(Certified[Settings, Drawing]):
         return SampledImages(*self.sample(num_samples, labels, seed=seed), self.classes)
 
     @property
-    def generator(self) -> FinishedGenerator:
+    def generator(self) -> AnyGenerator:
         """The finished network."""
         return there(self._generator)
 

@@ -20,7 +20,7 @@ import numpy as np
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError
 from datalens.evaluation.utility import evaluate_utility
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.privacy import private_tuning
 from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.budget import Budget
@@ -61,7 +61,7 @@ class Try:
     facts: PublicFacts
     plan: Plan
     partition: SlotMap
-    generator: FinishedGenerator
+    generator: AnyGenerator
     records: list[DirectionRecord]
     made_in: dict[str, Any]
 
@@ -164,7 +164,7 @@ def _count_right(
     data: LabelledImages,
     partition: SlotMap,
     facts: PublicFacts,
-    generator: FinishedGenerator,
+    generator: AnyGenerator,
 ) -> int:
     """Held-out records that a classifier names rightly which learned from samples alone; private."""
     held = np.flatnonzero(partition.slot_of_record >= partition.num_records - plan.held_slots)
