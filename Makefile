@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
+MINUTES ?= 2
+SEED ?= 0
 
-.PHONY: help setup quickstart test test-slow mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow soak mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -31,6 +33,9 @@ test: $(READY)  ## the tests (15 minutes at most on two cores)
 
 test-slow: $(READY)  ## the checks that take longer
 	$(BIN)/pytest -m slow
+
+soak: $(READY)  ## small trainings, each hurt once; make soak MINUTES=120; its log is soak-<time>.jsonl
+	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/soak.py --minutes $(MINUTES) --seed $(SEED) --log soak-$$(date +%Y%m%dT%H%M%S).jsonl
 
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py
