@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
+MINUTES ?= 2
+SEED ?= 0
 
 # what is tried at both ends of the ranges of versions
 ENDS ?= .venv
@@ -15,6 +17,7 @@ ENDS_TESTS := -m 'not slow' tests/privacy tests/mechanisms tests/noise tests/com
 	tests/end_to_end/test_training.py tests/baselines/test_dp_gan.py
 
 .PHONY: help setup quickstart test test-slow test-lowest test-newest fuzz mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow soak mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -53,6 +56,8 @@ test-newest:  ## the same with the newest versions that pyproject.toml allows
 	OMP_NUM_THREADS=1 $(ENDS)-newest/bin/pytest $(ENDS_TESTS)
 fuzz: $(READY)  ## every option and setting with every odd value; each is refused in one line or means what it says
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/fuzz tests/documents/test_options.py
+soak: $(READY)  ## small trainings, each hurt once; make soak MINUTES=120; its log is soak-<time>.jsonl
+	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/soak.py --minutes $(MINUTES) --seed $(SEED) --log soak-$$(date +%Y%m%dT%H%M%S).jsonl
 
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py
