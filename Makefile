@@ -16,8 +16,7 @@ ENDS_TESTS := -m 'not slow' tests/privacy tests/mechanisms tests/noise tests/com
 	tests/dpsgd/test_engine.py tests/cli/test_main.py tests/cli/test_privacy.py tests/cli/test_report.py \
 	tests/end_to_end/test_training.py tests/baselines/test_dp_gan.py
 
-.PHONY: help setup quickstart test test-slow test-lowest test-newest fuzz mutation-smoke lint docs clean
-.PHONY: help setup quickstart test test-slow soak mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow test-lowest test-newest fuzz soak mutation-smoke lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'

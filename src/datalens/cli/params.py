@@ -196,10 +196,8 @@ def _is_like_option(value: str, ctx: click.Context | None) -> bool:
     return value in (*known, "-h") or (value.startswith("--") and value != "--")
 
 
-class Text(click.ParamType):
-    """Text that is not empty, and of an option none that looks like the next option.
 class Text(Value[str]):
-    """Text that is not empty.
+    """Text that is not empty, and of an option none that looks like the next option.
 
     Args:
         known: names that completion offers; others may be given, and are judged where they are used.

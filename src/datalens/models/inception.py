@@ -72,7 +72,6 @@ class Block(nn.Module):
         super().__init__()
         self.chains: list[list[list[str]]] = []
         self.pool = pool
-        self.num_outputs: int = inputs if pool is Pool.HALVE else pooled
         for branch in branches:
             width, chain = inputs, []
             for position, step in enumerate(branch):
@@ -85,12 +84,10 @@ class Block(nn.Module):
                 width = sum(outputs for _, outputs, _ in fork)
                 chain.append([name for name, _, _ in fork])
             self.chains.append(chain)
-        self.branch_pool = None if pool is Pool.HALVE else ConvNorm(inputs, pooled, (1, 1))
-            self.num_outputs += width
         self.branch_pool: ConvNorm | None = None if pool is Pool.HALVE else ConvNorm(inputs, pooled, (1, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """``[B, num_outputs, H, W]`` from ``[B, inputs, H, W]``; half the height and width in a halving block."""
+        """``[B, outputs, H, W]`` from ``[B, inputs, H, W]``; half the height and width in a halving block."""
         outputs = []
         for chain in self.chains:
             y = x
