@@ -11,7 +11,7 @@ from datalens.baselines.method import Method
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
 from datalens.methods.method import Context, PublicSize
-from datalens.models.finish import FinishedGenerator
+from datalens.models.finish import AnyGenerator
 from datalens.noise import make_noise
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import NoiseKind
@@ -80,7 +80,7 @@ def plan_of(method: Method) -> list[tuple[str, float, int]]:
     return [(part.what, part.event.mu, part.count) for part in method.planned()]
 
 
-def share_of_shapes_recognised(generator: FinishedGenerator, latent_dim: int) -> float:
+def share_of_shapes_recognised(generator: AnyGenerator, latent_dim: int) -> float:
     """Of fresh shapes, the share that a linear classifier names rightly after seeing generated images alone."""
     images, labels = sample_images(generator, LatentSpace(latent_dim, 4), 600, seed=0)
     fresh = shapes(400, seed=9)

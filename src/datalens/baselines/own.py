@@ -23,7 +23,7 @@ from datalens.mechanisms.base import Release
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
-from datalens.models.finish import Finish, FinishedGenerator
+from datalens.models.finish import AnyGenerator, Finish, FinishedGenerator
 from datalens.models.frequencies import Frequencies
 from datalens.models.gaussian import GaussianImages
 from datalens.noise import NoiseSource, make_noise
@@ -33,6 +33,7 @@ from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.training.sections import Privacy
 
 __all__ = [
+    "AnyGenerator",
     "Baseline",
     "Budget",
     "Context",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.benchmark import FEATURED, IMAGE_COLUMNS
 from datalens.experiments.cells import Cell
 from datalens.experiments.contenders import DATALENS, contender
@@ -68,5 +69,5 @@ def without_noise(num_teachers: int, *, paper_networks: bool = False) -> Cell:
     return replace(Cell(NAME, EPSILON, changes=changes), paper_networks=paper_networks)
 
 
-def _row(method: str, epsilon: float, what: str, cell: Cell) -> Row:
+def _row(method: str, epsilon: float, what: str, cell: AnyCell) -> Row:
     return Row((method, f"{epsilon:g}", what), cell, ONE_SEED, "", SCORES)

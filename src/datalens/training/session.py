@@ -201,10 +201,7 @@ class Session:
     # -- running ------------------------------------------------------------------------------------------------
 
     def run(
-        self,
-        *,
-        tell: Callable[[Progress], None] | None = None,
-        stop: Callable[[], bool] = lambda: False,
+        self, *, tell: Callable[[Progress], None] | None = None, stop: Callable[[], bool] = lambda: False
     ) -> bool:
         """Take the remaining steps; after each, ``tell`` is told and ``stop`` may end the run early.
 
@@ -271,10 +268,8 @@ class Session:
         return True
 
     def _record(self, record: DirectionRecord) -> None:
-        if self._log is not None:
-            self._log.append(record)
-        else:
-            self.records.append(record)
+        keep = self.records if self._log is None else self._log
+        keep.append(record)
 
     def _diagnose(self, diagnostics: Diagnostics) -> None:
         self.diagnostics.append(diagnostics)
@@ -285,15 +280,13 @@ class Session:
         """Load the last good checkpoint, then replay what was released after it."""
         check_records(self.records, self.ledger, folder.directions)
         checkpoint = latest_checkpoint(folder.checkpoints)
-        last_step = -1
-        if checkpoint is not None:
-            self._load(checkpoint, folder)
-            last_step = checkpoint.last_step
+        last_step = -1 if checkpoint is None else self._load(checkpoint, folder)
         for record in [record for record in self.records if record.step > last_step]:
             replayed_step(self.parts, record)
             self.steps_done += 1
 
-    def _load(self, checkpoint: Checkpoint, folder: RunFolder) -> None:
+    def _load(self, checkpoint: Checkpoint, folder: RunFolder) -> int:
+        """The last step that the checkpoint has seen, which is now the run's."""
         self.notes += checkpoint.passed_over
         self.ledger.check_heads([checkpoint.head])
         if checkpoint.last_step not in {-1, *(record.step for record in self.records)}:
@@ -304,3 +297,4 @@ class Session:
         self.steps_done = self._saved_at = checkpoint.step
         self.student.load_state_dict(checkpoint.tensors)
         self.teachers.read(checkpoint.path)
+        return checkpoint.last_step
