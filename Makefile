@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SOURCE ?= mnist
 OUT ?= runs/quickstart
 
-.PHONY: help setup quickstart test test-slow mutation-smoke lint docs clean
+.PHONY: help setup quickstart test test-slow mutation-smoke mutants lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -34,6 +34,9 @@ test-slow: $(READY)  ## the checks that take longer
 
 mutation-smoke: $(READY)  ## break privacy code line by line; a test must fail each time (5 minutes)
 	$(BIN)/python tests/mutation_smoke.py
+
+mutants: $(READY)  ## a seeded sample of small edits of privacy code, 60 minutes; goes on where it was cut off
+	$(BIN)/python tests/mutants.py --minutes 60 --seed 0 --out docs/results/mutants.md
 
 lint: $(READY)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
