@@ -171,3 +171,8 @@ def test_shares_outside_the_range_are_refused(keep: float) -> None:
 def test_shapes_without_a_meaning_are_refused() -> None:
     with pytest.raises(ConfigError, match="records, coordinates"):
         norm_topk(torch.ones(3), 0.5)
+
+
+def test_off_the_cpu_the_largest_are_chosen_without_reading_a_value() -> None:
+    found = kernel._largest(torch.empty(2, 8, device="meta"), 3)
+    assert (found.shape, found.device.type) == ((2, 3), "meta")
