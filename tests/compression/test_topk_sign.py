@@ -211,3 +211,12 @@ def test_gradients_of_the_wrong_kind_are_refused(grad: torch.Tensor) -> None:
 
 def test_no_teachers_is_an_empty_vote() -> None:
     assert topk_sign(torch.zeros(0, 2, 9), 3, CLIP, _rng()).vote_TBD.shape == (0, 2, 9)
+
+
+def test_off_the_cpu_no_value_is_read() -> None:
+    """To read one would wait for the device; on "meta", where there are none, it is an error."""
+    magnitude = torch.empty(2, 3, 8, device="meta")
+    kept = keep_largest(magnitude, 2)
+    assert (kept.shape, kept.dtype, kept.device.type) == (magnitude.shape, torch.bool, "meta")
+    votes = topk_sign(magnitude, 2, CLIP, rng=torch.Generator())
+    assert (votes.vote_TBD.shape, votes.failed_TB.shape) == (magnitude.shape, (2, 3))

@@ -286,3 +286,9 @@ def _worst_by_search(mechanism: SketchedSum, dim: int) -> float:
             every.append(votes)
     tables = mechanism.summed(torch.from_numpy(np.stack(every))).double().flatten(1)
     return 2 * float(tables.norm(dim=1).max())
+
+
+@pytest.mark.parametrize("levels", [0, 1])
+def test_one_level_says_nothing(levels: int) -> None:
+    with pytest.raises(ConfigError, match=f"levels is {levels}"):
+        D2PFed(10, levels, 16, 5.0, 0.1, make_noise(NoiseKind.ROUNDED))

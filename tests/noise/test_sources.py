@@ -62,3 +62,10 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
 def test_continuous_noise_of_odd_counts() -> None:
     assert make_noise(NoiseKind.CONTINUOUS).sample((3,), 1.0).shape == (3,)
     assert make_noise(NoiseKind.CONTINUOUS).sample((0,), 1.0).shape == (0,)
+
+
+def test_one_source_draws_anew_each_time_also_at_the_same_width() -> None:
+    source = make_noise(NoiseKind.DISCRETE)
+    first, second, wide = (source.sample((200,), stddev) for stddev in (40.0, 40.0, 4000.0))
+    assert not np.array_equal(first, second)
+    assert np.abs(wide).mean() > 10 * np.abs(first).mean()

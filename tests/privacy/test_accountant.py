@@ -12,7 +12,7 @@ from dp_accounting import pld, rdp
 from datalens.errors import ConfigError
 from datalens.privacy import gaussian
 from datalens.privacy.accountant import Accountant, AccountantKind, _integer_order
-from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack
+from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack, TuningEvent
 
 KINDS = list(AccountantKind)
 NEIGHBOURS = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -215,3 +215,16 @@ def test_delta_outside_the_open_interval_is_refused(delta):
 def test_unknown_accountant_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="exact, rdp, rdp-classic"):
         Accountant("moments")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, math.nan])
+def test_delta_at_an_epsilon_without_meaning_is_refused(epsilon):
+    with pytest.raises(ConfigError, match="must be 0 or more"):
+        Accountant().delta(GaussianEvent(1.0, 1.0, 1), epsilon)
+
+
+@pytest.mark.parametrize("kind", list(AccountantKind))
+def test_a_tuning_beside_a_release_without_noise_has_no_price(kind):
+    events = [TuningEvent(0.1, 5.0), GaussianEvent(1.0, 0.0, 1, NoiseKind.NONE)]
+    assert Accountant(kind).epsilon(events, 1e-5) == math.inf
+    assert Accountant(kind).epsilon(events[:1], 1e-5) < math.inf

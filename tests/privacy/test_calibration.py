@@ -88,3 +88,11 @@ def test_an_epsilon_too_small_for_one_step_names_the_smallest_that_works(kind):
 def test_without_noise_nothing_fits():
     bare = GaussianEvent(2.0, 0.0, 784, NoiseKind.NONE)
     assert calibration.max_releases(bare, 10.0, 1e-5, AccountantKind.EXACT) == 0
+
+
+def test_no_release_and_a_release_without_a_price_are_refused():
+    with pytest.raises(ConfigError, match="num_releases=0 must be 1 or more"):
+        calibration.epsilon_for(EVENT, 0, 1e-5, AccountantKind.EXACT)
+    bare = GaussianEvent(2.0, 0.0, 1, NoiseKind.NONE)
+    with pytest.raises(BudgetError, match="no finite cost at delta=1e-05"):
+        calibration.require_releases(bare, 1.0, 1e-5, AccountantKind.EXACT)

@@ -104,3 +104,36 @@ def test_impossible_mu_is_refused(mu):
 
 def test_r05_rdp_of_one_topagg_release_is_two_k_alpha_over_sigma_squared():
     assert gaussian.rdp(7.0, 2 * math.sqrt(10) / 200) == pytest.approx(2 * 10 * 7.0 / 200**2)
+
+
+@pytest.mark.parametrize("mu", [1e-320, 1e-310, 1e-300])
+def test_the_search_ends_among_the_smallest_numbers(mu):
+    assert 0 <= gaussian.epsilon_of(5e-324, mu) < 1e-290
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-100), (0.0, 1e-40)])
+def test_a_mu_too_small_to_be_found_is_not_overshot(epsilon, delta):
+    found = gaussian.mu_of(epsilon, delta)
+    assert 0 <= found <= delta * math.sqrt(2 * math.pi) * (1 + 1e-9)  # delta_of(0, mu) is mu / sqrt(2 pi)
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.5, 20.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5])
+def test_the_best_order_is_the_root_of_the_derivative(mu, delta):
+    gap = gaussian.best_order_gap(mu, delta)
+    assert gap * gap * mu * mu / 2 + math.log1p(gap) == pytest.approx(-math.log(delta), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: gaussian.log_delta_of(math.nan, 1.0), lambda: gaussian.mu_of(-1.0, 0.1)]
+)
+def test_numbers_without_meaning_are_refused(call):
+    with pytest.raises(ConfigError, match="epsilon="):
+        call()
+
+
+def test_the_ends_of_the_curve():
+    assert gaussian.log_delta_of(0.0, 0.0) == -math.inf
+    assert gaussian.delta_of(-math.log(4), 0.0) == pytest.approx(0.75)
+    assert gaussian.log_delta_of(5.0, math.inf) == 0.0
+    assert gaussian.log_delta_of(math.inf, 5.0) == -math.inf

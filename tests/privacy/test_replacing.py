@@ -56,3 +56,16 @@ def test_nothing_costs_nothing_and_too_much_is_infinite() -> None:
     assert replace_one_epsilon(EXACT, GaussianEvent(1e4, 1.0, 1), DELTA) == math.inf
     with pytest.raises(ConfigError):
         replace_one_epsilon(EXACT, [], 0.0)
+
+
+def test_a_price_that_only_creeps_up_is_given_up_as_infinite() -> None:
+    """After some hundred rounds without an answer there is none, and never a number that is too small."""
+
+    class Creeping(Accountant):
+        price = 0.0
+
+        def epsilon(self, events: object, delta: float) -> float:
+            self.price += 1e-3
+            return self.price
+
+    assert replace_one_epsilon(Creeping(), GaussianEvent(1.0, 1.0, 1), DELTA) == math.inf

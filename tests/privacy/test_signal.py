@@ -78,3 +78,21 @@ def test_values_out_of_range_are_named(
 ) -> None:
     with pytest.raises(ConfigError, match=named):
         signal_of(teachers, stddev, threshold, share_voting=share)
+
+
+@pytest.mark.parametrize(
+    ("stddev", "verdict", "hopeless"),
+    [(1.0, "signal", False), (150.0, "some signal", False), (1e4, "hopeless", True)],
+)
+def test_the_verdict_follows_the_margin(stddev: float, verdict: str, hopeless: bool) -> None:
+    signal = signal_of(40, stddev, 0.7)
+    assert (signal.verdict, signal.is_hopeless) == (verdict, hopeless)
+    said = signal.to_json()
+    assert said == {
+        "right": signal.right,
+        "wrong": signal.wrong,
+        "from_noise": signal.from_noise,
+        "margin": signal.right - signal.wrong,
+        "hopeless": hopeless,
+        "verdict": verdict,
+    }

@@ -189,3 +189,9 @@ def test_a_damaged_save_is_refused(damage: str) -> None:
         arrays["partition_numbers"] = arrays["partition_numbers"][:-1]
     with pytest.raises(CheckpointError, match="saved partition"):
         Partition.from_arrays(arrays)
+
+
+@pytest.mark.parametrize("slots", [np.zeros((2, 1), np.int64), np.array([0, 1], np.int32)])
+def test_a_map_of_another_type_or_shape_is_refused(slots: np.ndarray) -> None:
+    with pytest.raises(DataError, match=r"but must be int64 \[records\]"):
+        Partition(slots, 4, 2, 2, True)

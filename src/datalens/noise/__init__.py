@@ -40,7 +40,7 @@ def make_noise(kind: NoiseKind, insecure_key: bytes | None = None) -> NoiseSourc
                     "choose rounded-gaussian or leave the seed out"
                 )
             return DiscreteGaussian()
-        case NoiseKind.NONE:
+        case NoiseKind.NONE:  # pragma: no branch  (the last kind there is)
             from datalens.noise.none import NoNoise
 
             return NoNoise()

@@ -106,14 +106,6 @@ class GaussianEvent:
             "count": self.count,
         }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> GaussianEvent:
-        """Read :meth:`to_json`; a missing, unknown or impossible value is a LedgerError."""
-        event = event_from_json(data)
-        if not isinstance(event, cls):
-            raise LedgerError(f"event type {data.get('type')!r} is not {cls.tag!r}: read another event")
-        return event
-
 
 @dataclass(frozen=True)
 class PoissonGaussianEvent:

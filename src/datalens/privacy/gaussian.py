@@ -169,15 +169,13 @@ def best_order_gap(mu: float, delta: float) -> float:
     """The best Rényi order of :func:`rdp_epsilon`, minus 1."""
     log_inverse = -math.log(delta)
     low, high = -745.0, math.log(2 * log_inverse) / 2 - math.log(mu)
-    for _ in range(100):
+    while high - low >= 1e-10:  # some thousand times the distance of two doubles of this size
         middle = (low + high) / 2
         gap = math.exp(middle)
         if gap * gap * mu * mu / 2 + math.log1p(gap) < log_inverse:
             low = middle
         else:
             high = middle
-        if high - low < 1e-10:
-            break
     return max(math.exp((low + high) / 2), 1e-300)
 
 

@@ -262,10 +262,8 @@ class Ledger:
     def _write(self, line: LedgerLine, before: bytes = b"") -> LedgerLine:
         if self._refusal:
             self._fail(f"takes no line: {self._refusal}")
-        if self._path is not None:
-            descriptor = self._descriptor
-            if descriptor is None:
-                self._fail("takes no line: it was closed; open it again")
+        descriptor = self._descriptor  # None in memory; what was closed or only read has a refusal
+        if descriptor is not None:
             size = os.fstat(descriptor).st_size
             try:
                 write_all(descriptor, before + line.encode())

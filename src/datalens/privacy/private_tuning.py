@@ -78,8 +78,6 @@ def log_inverse_gamma(expected_tries: float, eta: float) -> float:
         low, high = high, 2 * high
     while high - low > 1e-15 * high:
         middle = (low + high) / 2
-        if middle in (low, high):
-            break
         if expected_of(middle, eta) < expected_tries:
             low = middle
         else:
