@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datalens.privacy.ledger import Ledger
 from datalens.privacy.signal import GOOD_MARGIN
+from datalens.training.run_folder import RunFolder
 
 TINY = ("--num-teachers", "60", "--top-k", "10", "--num-steps", "2", "--batch-size", "4", "--epsilon", "20")
 
@@ -229,6 +231,21 @@ def test_resume_refuses_what_it_cannot_use(call, tmp_path, trained) -> None:
     )
     assert "device nonsense: cannot be used here" in elsewhere.complaint
     assert "--resume: is empty" in call("train", "shapes", "--resume", "").complaint
+
+
+def test_resuming_a_finished_run_removes_what_a_kill_while_its_pages_were_drawn_left(
+    call, trained, tmp_path
+) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    folder = RunFolder.open(run)
+    before = sorted(run.rglob("*"))
+    for page in (folder.report, folder.private_report):
+        page.with_name(f".{page.name}.0a1b2c3d4e5f.tmp").write_text("<html>")
+    with Ledger.open(folder.ledger):  # somebody works on it
+        assert call("train", "shapes", "--resume", run).status == 0
+        assert sorted(run.rglob("*")) != before
+    assert call("train", "shapes", "--resume", run).status == 0
+    assert sorted(run.rglob("*")) == before
 
 
 def test_a_finished_run_goes_on_with_more_epsilon(call, trained, tmp_path) -> None:

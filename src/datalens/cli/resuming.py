@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalens.cli.options import is_given
 from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
-from datalens.errors import ConfigError
+from datalens.errors import ConfigError, DataLensError
 
 if TYPE_CHECKING:
     from datalens.training.synthesizer import DataLens
@@ -86,6 +87,20 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
         return None
     page = folder.data_card.read_text() if folder.data_card.is_file() else ""
     return model if is_card_of(page, certificate) else None  # the page is written last
+
+
+def clear_leftovers(run: Path) -> None:
+    """Remove what a process left half-written that was killed while it drew the pages of a finished run.
+
+    Whoever works on the run holds its lock, and then nothing is removed; nor where it may not be written to.
+    """
+    from datalens.privacy.ledger import Ledger
+    from datalens.training.files import sweep
+    from datalens.training.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    with contextlib.suppress(DataLensError), Ledger.open(folder.ledger):
+        sweep([folder.release, folder.private, folder.checkpoints])
 
 
 def device_of_run(run: Path, options: dict[str, Any]) -> str:
