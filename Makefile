@@ -16,11 +16,10 @@ ENDS_TESTS := -m 'not slow' tests/privacy tests/mechanisms tests/noise tests/com
 	tests/dpsgd/test_engine.py tests/cli/test_main.py tests/cli/test_privacy.py tests/cli/test_report.py \
 	tests/end_to_end/test_training.py tests/baselines/test_dp_gan.py
 
-.PHONY: help setup quickstart test test-slow test-lowest test-newest fuzz soak mutation-smoke lint docs clean
 SRC := src/datalens
 GUARANTEE := $(SRC)/privacy/*,$(SRC)/mechanisms/*,$(SRC)/noise/*,$(SRC)/compression/*,$(SRC)/teachers/partition*
 
-.PHONY: help setup quickstart test test-slow coverage mutation-smoke mutants lint docs clean
+.PHONY: help setup quickstart test test-slow test-lowest test-newest fuzz soak coverage mutation-smoke mutants lint docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -57,10 +56,13 @@ test-newest:  ## the same with the newest versions that pyproject.toml allows
 	$(PYTHON) scripts/bounds.py allowed > $(ENDS)-newest/constraints.txt
 	$(ENDS)-newest/bin/pip install --quiet -c $(ENDS)-newest/constraints.txt -e '.[$(ENDS_EXTRAS)]' $(ENDS_TOOLS)
 	OMP_NUM_THREADS=1 $(ENDS)-newest/bin/pytest $(ENDS_TESTS)
+
 fuzz: $(READY)  ## every option and setting with every odd value; each is refused in one line or means what it says
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/fuzz tests/documents/test_options.py
+
 soak: $(READY)  ## small trainings, each hurt once; make soak MINUTES=120; its log is soak-<time>.jsonl
 	OMP_NUM_THREADS=1 $(BIN)/python tests/soak/soak.py --minutes $(MINUTES) --seed $(SEED) --log soak-$$(date +%Y%m%dT%H%M%S).jsonl
+
 coverage: $(READY)  ## which lines and branches the tests reach: all of the rooms of the guarantee, 90% of the whole
 	$(BIN)/coverage erase
 	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -m 'not slow' -n 2 --dist worksteal

@@ -207,6 +207,8 @@ def test_parts_are_selected_by_themselves_and_rows_keep_the_bound(
     bound = math.sqrt(keep) * 0.01
     moved_R = (grad_RD * kept.mask_RD * clip_factor(kept, 0.01, bound)[:, None]).double().norm(dim=1)
     assert float(moved_R.max()) <= bound
+
+
 def test_off_the_cpu_the_largest_are_chosen_without_reading_a_value() -> None:
     found = kernel._largest(torch.empty(2, 8, device="meta"), 3)
     assert (found.shape, found.device.type) == ((2, 3), "meta")
