@@ -55,11 +55,13 @@ class Scene:
         """A random one: soon after the start, or after a line of the ledger; ``begun``: never before the header."""
         if not begun and self.rng.random() < 0.25:
             return Moment(0, self.rng.uniform(0, FROM_THE_START))
-        return Moment(self.rng.randint(1, self._most_lines()), self.rng.choice((0.0, self.rng.uniform(0, LONGEST_DELAY))))
+        delay = self.rng.choice((0.0, self.rng.uniform(0, LONGEST_DELAY)))
+        return Moment(self.rng.randint(1, self._most_lines()), delay)
 
     def _most_lines(self) -> int:
         """Lines of the ledger that the run surely comes to: some methods release but once or twice."""
-        steps = {**self.plan.settings.get("voting", {}), **self.plan.settings.get("settings", {})}.get("num_steps")
+        settings = self.plan.settings
+        steps = (settings.get("voting") or settings["settings"]).get("num_steps")
         return 2 if steps is None or self.plan.method == "dp-merf" else min(8, steps)
 
     def begin(self, moment: Moment, act: Act, allowed: Collection[int]) -> Ended:
