@@ -55,14 +55,21 @@ class Scene:
         """A random one: soon after the start, or after a line of the ledger; ``begun``: never before the header."""
         if not begun and self.rng.random() < 0.25:
             return Moment(0, self.rng.uniform(0, FROM_THE_START))
-        return Moment(self.rng.randint(1, 8), self.rng.choice((0.0, self.rng.uniform(0, LONGEST_DELAY))))
+        delay = self.rng.choice((0.0, self.rng.uniform(0, LONGEST_DELAY)))
+        return Moment(self.rng.randint(1, self._most_lines()), delay)
+
+    def _most_lines(self) -> int:
+        """Lines of the ledger that the run surely comes to: some methods release but once or twice."""
+        settings = self.plan.settings
+        steps = (settings.get("voting") or settings["settings"]).get("num_steps")
+        return 2 if steps is None or self.plan.method == "dp-merf" else min(8, steps)
 
     def begin(self, moment: Moment, act: Act, allowed: Collection[int]) -> Ended:
         """Begin the run, or go on with it where it has begun, and let something happen to it."""
         goes_on = RunFolder.holds_run(self.run)
         ended = start(self.place, self.place.resume() if goes_on else self.place.train(), moment, act)
         self.judge(ended, allowed)
-        self.outcome.append(f"status {ended.status}")
+        self.outcome.append(f"status {ended.status}{', over before it was hurt' * (ended.status == 0)}")
         return ended
 
     def kill(self, *, begun: bool = False) -> None:
