@@ -253,9 +253,12 @@ def test_its_name_is_text_on_a_runs_page_and_of_one_line(tmp_path: Path) -> None
 
 def test_a_plan_of_sampled_steps_is_told_to_plan_fewer(tmp_path: Path) -> None:
     create_dataset_budget(tmp_path / "b", "clinic", 1.0, 1e-5)
-    with closing(open_dataset_budget(tmp_path / "b")) as opened:
-        with pytest.raises(BudgetError, match="plan fewer or noisier ones"):
-            opened.require(PoissonGaussianEvent(0.5, 1.0), 1000)
+    steps = PoissonGaussianEvent(0.5, 1.0)
+    with (
+        closing(open_dataset_budget(tmp_path / "b")) as opened,
+        pytest.raises(BudgetError, match="plan fewer or noisier ones"),
+    ):
+        opened.require(steps, 1000)
 
 
 def test_a_rest_too_small_to_be_named_is_nothing(tmp_path: Path) -> None:
