@@ -127,6 +127,14 @@ def test_fitting_units_lose_little_to_rounding() -> None:
         assert grid.scale > 0.99 * grid.units
 
 
+@pytest.mark.parametrize(
+    ("dim", "units"), [(1, 512), (16_384, 512), (16_385, 1024), (65_536, 1024), (65_537, 2048)]
+)
+def test_fitting_units_are_the_power_of_two_from_four_roots_of_the_dimension(dim: int, units: int) -> None:
+    assert fitting_units(dim) == units
+    assert units >= 4 * math.sqrt(dim)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0.1, 1e3))
 def test_adversarial_neighbours_move_the_sum_by_no_more_than_the_event_says(

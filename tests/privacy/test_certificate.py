@@ -14,10 +14,10 @@ from datalens.errors import BudgetError, LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.budget import Authorisation, Budget
-from datalens.privacy.certificate import build_certificate
+from datalens.privacy.certificate import build_certificate, reasons_against
 from datalens.privacy.data_card import data_card
 from datalens.privacy.data_dependent import DataDependentCost
-from datalens.privacy.events import GaussianEvent, NoiseKind, times
+from datalens.privacy.events import GaussianEvent, NoiseKind, TuningEvent, times
 from datalens.privacy.ledger import Ledger
 
 EVENT = GaussianEvent(4.0, 40.0, 10)
@@ -309,3 +309,57 @@ def test_a_weak_promise_is_verified_with_its_caution(tmp_path: Path) -> None:
     found = verify_run(tmp_path / "run")
     assert found.differences == []
     assert found.certificate["guarantee"]["cautions"] == [promises.WEAK_TEXT]
+
+
+def test_a_ledger_that_authorises_nothing_has_no_certificate() -> None:
+    with pytest.raises(LedgerError, match="ledger in memory authorises nothing"):
+        build_certificate(Ledger.in_memory(), CONFIG, {}, {})
+
+
+def test_authorisations_at_different_delta_have_no_single_guarantee() -> None:
+    ledger, budget = _ledger(Authorisation(2.0, 1e-5), 1)
+    budget.authorise(Authorisation(2.0, 1e-6))
+    with pytest.raises(LedgerError, match="authorisations differ in delta or accountant"):
+        build_certificate(ledger, CONFIG, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "weak"), [(promises.WEAK_ABOVE, False), (promises.WEAK_ABOVE * 1.01, True)]
+)
+def test_a_weak_promise_is_called_weak(epsilon: float, weak: bool) -> None:
+    certificate = build_certificate(_ledger(Authorisation(epsilon, 1e-5), 1)[0], CONFIG, {}, {})
+    assert (promises.WEAK_TEXT in certificate["guarantee"]["cautions"]) is weak
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"as_published": True}, promises.AS_PUBLISHED),
+        ({"noise": "none"}, promises.NO_NOISE),
+        ({"noise": "continuous-gaussian"}, promises.CONTINUOUS),
+        ({"insecure_seed": 0}, promises.INSECURE_SEED),
+        ({"insecure_seed": None, "noise": "rounded-gaussian", "as_published": False}, None),
+    ],
+)
+def test_settings_alone_make_a_run_unfit(settings: dict[str, Any], reason: str | None) -> None:
+    found = reasons_against([EVENT], {"config": {"privacy": settings}})
+    assert found == ([] if reason is None else [reason])
+
+
+def test_a_tuning_without_its_tries_is_a_damaged_header() -> None:
+    ledger = Ledger.in_memory({"authorisation": Authorisation(9.0, 1e-5).to_json()})
+    Budget(ledger).charge(TuningEvent(0.1, 3.0))
+    with_tries = build_certificate(_with_chosen(ledger, [EVENT.to_json()]), CONFIG, {}, {})
+    assert [item["what"] for item in with_tries["noise"]["releases"]] == ["votes"]
+    assert with_tries["noise"]["sensitivities"] == [EVENT.sensitivity]
+    with pytest.raises(LedgerError, match="names no tries of its own"):
+        build_certificate(_with_chosen(ledger, [TuningEvent(0.1, 3.0).to_json()]), CONFIG, {}, {})
+
+
+def _with_chosen(ledger: Ledger, chosen: list[dict[str, Any]]) -> Ledger:
+    """The same releases under a header that names the best try's."""
+    again = Ledger.in_memory({**ledger.header, "tuning": {"chosen": chosen}})
+    Budget(again, Authorisation(9.0, 1e-5))
+    for event in ledger.events():
+        again.charge(event)
+    return again

@@ -19,7 +19,7 @@ from datalens.privacy.dataset_budget import (
     describe_dataset_budget,
     open_dataset_budget,
 )
-from datalens.privacy.events import GaussianEvent
+from datalens.privacy.events import GaussianEvent, PoissonGaussianEvent
 from datalens.privacy.ledger import Ledger
 from datalens.training.charged_score import charge_score
 from datalens.training.heads import heads_file
@@ -249,3 +249,46 @@ def test_its_name_is_text_on_a_runs_page_and_of_one_line(tmp_path: Path) -> None
     assert "<b>" not in page and "[y](z)" not in page and "www.y" not in page
     with pytest.raises(ConfigError, match="cannot be printed"):
         create_dataset_budget(tmp_path / "c", "a\n# b", 1.0, 1e-5)
+
+
+def test_a_plan_of_sampled_steps_is_told_to_plan_fewer(tmp_path: Path) -> None:
+    create_dataset_budget(tmp_path / "b", "clinic", 1.0, 1e-5)
+    steps = PoissonGaussianEvent(0.5, 1.0)
+    with (
+        closing(open_dataset_budget(tmp_path / "b")) as opened,
+        pytest.raises(BudgetError, match="plan fewer or noisier ones"),
+    ):
+        opened.require(steps, 1000)
+
+
+def test_a_rest_too_small_to_be_named_is_nothing(tmp_path: Path) -> None:
+    """What fits is said in thousandths, rounded down, and 0 is no run."""
+    event = GaussianEvent(4.0, 20.0, 1)
+    ceiling = Accountant().epsilon(event, 1e-5) * (1 + 1e-9)
+    create_dataset_budget(tmp_path / "b", "clinic", ceiling, 1e-5)
+    with closing(open_dataset_budget(tmp_path / "b")) as opened:
+        opened.budget.charge(event)
+        with pytest.raises(BudgetError, match="nothing is left"):
+            opened.require(event, 2)
+
+
+def test_a_run_is_known_by_the_budget_and_by_all_its_charges(tmp_path: Path) -> None:
+    create_dataset_budget(tmp_path / "b", "clinic", 3.0, 1e-5)
+    run = Ledger.in_memory({"run_id": "r1"})
+    event = GaussianEvent(4.0, 200.0, 1)
+    with closing(open_dataset_budget(tmp_path / "b")) as opened:
+        terms = {"budget_id": opened.budget_id, "data_name": "clinic"}
+        opened.require_run(run, terms)
+        run.charge(event)
+        with pytest.raises(
+            LedgerError, match="holds 0 of the run's 1 releases; it was restored from an older copy"
+        ):
+            opened.require_run(run, terms)
+        opened.budget.charge(event, {"run": "another"})
+        with pytest.raises(LedgerError, match="holds 0 of the run's 1"):
+            opened.require_run(run, terms)
+        opened.budget.charge(event, {"run": "r1"})
+        opened.require_run(run, terms)
+        for other in (None, {**terms, "budget_id": "x"}, {**terms, "data_name": "school"}):
+            with pytest.raises(LedgerError, match="is not the budget that the run was charged to"):
+                opened.require_run(run, other)

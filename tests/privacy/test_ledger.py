@@ -16,6 +16,7 @@ from datalens.privacy import ledger as ledger_module
 from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack
 from datalens.privacy.ledger import Ledger, canonical_json, costliest
+from datalens.privacy.ledger_format import FORMAT, GENESIS, make_line
 
 SMALL = GaussianEvent(2.0, 100.0, coordinates=64, slack=SamplerSlack(2.0**-100, 2.0**-90))
 LARGE = GaussianEvent(4.0, 50.0, coordinates=64)
@@ -399,3 +400,42 @@ def test_an_event_of_many_small_releases_is_covered_with_its_draws():
     once = GaussianEvent(100.0, 10.0, 3)
     [worst] = costliest([many, once])
     assert (worst.mu, worst.count, worst.coordinates) == (10.0, 1, 10_000)
+
+
+def _lines_of(*bodies):
+    """Lines that follow one another, with right indices and hashes, whatever they say."""
+    lines = []
+    for kind, body in bodies:
+        lines.append(make_line(len(lines), kind, body, lines[-1].hash if lines else GENESIS))
+    return lines
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [("header", {"format": FORMAT}), ("header", {"format": FORMAT})],
+        [("note", {"format": FORMAT})],
+        [("header", {"format": "another"})],
+        [("header", {})],
+    ],
+)
+def test_a_header_of_this_format_belongs_in_line_1_and_nowhere_else(tmp_path, bodies):
+    path = tmp_path / "a"
+    path.write_bytes(b"".join(line.encode() for line in _lines_of(*bodies)))
+    with pytest.raises(
+        LedgerError, match=rf"line {len(bodies)} \(a header of format {FORMAT} belongs in line 1"
+    ):
+        Ledger.read(path)
+
+
+def test_the_bytes_of_a_cut_off_line_are_vouched_for(tmp_path):
+    path = make(tmp_path / "a")
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])
+    Ledger.open(path).close()
+    repaired = path.read_bytes()
+    assert [line.kind for line in Ledger.read(path).lines][-1] == "recovered"
+    place = len(content) - 40
+    path.write_bytes(repaired[:place] + b"?" + repaired[place + 1 :])
+    with pytest.raises(LedgerError, match="the cut-off line before it has changed"):
+        Ledger.read(path)
