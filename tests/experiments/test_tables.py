@@ -65,7 +65,10 @@ def test_every_cell_of_every_table_has_settings_that_fit_its_budget(name: str) -
         plan = plan_releases(config, known.dim)
         assert plan.num_steps >= 7
         if known.image_shape == (3, 64, 64):
-            assert config.voting.top_k in (500, 700, 900, known.dim) and config.voting.num_teachers >= 4000
+            assert config.voting.top_k in (500, 700, 900, known.dim)
+            assert config.voting.num_teachers >= 4000 or row.cell.data_set == "emoji", (
+                "emoji has too few records"
+            )
         assert config.privacy.delta == 1e-5 and config.privacy.insecure_seed == row.cell.seed
         if row.cell.epsilon == 1.0 and config.privacy.is_private and "149" not in "".join(row.labels):
             assert plan.noise_stddev == (9000.0 if known.dim == 12288 else 5000.0), "the paper's noise"

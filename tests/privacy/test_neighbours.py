@@ -53,11 +53,14 @@ def test_what_was_planned_for_it_never_costs_less_than_the_promise() -> None:
 
 
 def test_the_relation_in_words() -> None:
-    assert adjacency_means({}) == promises.ADJACENCY_TEXT[promises.BLANKED]
-    baseline = {"adjacency": promises.ADD_OR_REMOVE, "replace_one_events": []}
-    assert adjacency_means(baseline) == promises.ADJACENCY_OF_BASELINES
-    assert (
-        adjacency_means({"adjacency": promises.ADD_OR_REMOVE})
-        == promises.ADJACENCY_TEXT[promises.ADD_OR_REMOVE]
+    assert adjacency_means({}) == promises.ADJACENCY_TEXT[promises.BLANKED].replace(
+        "{whose}", promises.ONE_RECORD
     )
+    baseline = {"adjacency": promises.ADD_OR_REMOVE, "replace_one_events": []}
+    assert adjacency_means(baseline) == promises.ADJACENCY_OF_BASELINES.replace(
+        "{whose}", promises.ONE_RECORD
+    )
+    assert adjacency_means({"adjacency": promises.ADD_OR_REMOVE}) == promises.ADJACENCY_TEXT[
+        promises.ADD_OR_REMOVE
+    ].replace("{whose}", promises.ONE_RECORD)
     assert adjacency_means({"adjacency": "of my own"}) == "of my own"

@@ -115,8 +115,11 @@ def two_moves(epsilon_at: Callable[[float], float], delta: float) -> Between:
 
     def least(of: Callable[[float], float]) -> float:
         low, high = 0.0, of(delta) + 1e-12
-        while of(delta / (1 + math.exp(high))) > high:
-            low, high = high, 1.5 * high
+        while (needed := of(delta / (1 + math.exp(high)))) > high:
+            low, high = (
+                high,
+                needed * (1 + 1e-6),
+            )  # a longer stride may pass where delta is the sampler's slack
             if high > _LARGEST:
                 return math.inf
         while high - low > 1e-8 * high:

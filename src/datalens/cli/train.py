@@ -80,8 +80,7 @@ _RECIPES = "the recipe's"
     type=Text(paths=True),
     metavar="FILE.toml",
     help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance], "
-    "[public_init]; with "
-    "--method [settings], [privacy], [performance].",
+    "[public_init]; with --method [settings], [privacy], [performance].",
 )
 @click.option(
     "--epsilon", type=Number(anything=True), help="The most that may be spent.", show_default=_RECIPES
@@ -113,7 +112,7 @@ _RECIPES = "the recipe's"
 )
 @click.option(
     "--vote-threshold",
-    type=Number(0, 1),
+    type=Number(0),
     show_default=_RECIPES,
     help="Fraction of the teachers that a noisy vote must reach; 0.612 noise-stddev loses least.",
 )

@@ -259,6 +259,11 @@ def shown(score: Score) -> str:
 
 
 def kept(keep: float) -> str:
+    """The share in words.
+
+    >>> kept(0.8), kept(1)
+    ('0.8', '1, GM-DP')
+    """
     return "1, GM-DP" if keep == 1 else f"{keep:g}"
 
 
@@ -267,6 +272,7 @@ def _epsilon(run: dict, accountant: str) -> float:
 
 
 def features_note(extractor: Extractor) -> str:
+    """What CIFAR-10's classifier sees, and what the paper's saw."""
     first = "" if extractor.used == extractor.num_features else f"the first {extractor.used} of "
     return (
         f"CIFAR-10: a linear head on {first}the {extractor.num_features} features of a frozen {extractor.title} of "

@@ -7,13 +7,12 @@ Some 1,600 groups in training are too few to learn much of privately; the rows w
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from datalens.experiments.baseline_cells import AnyCell
 from datalens.experiments.benchmark import FEATURED, IMAGE_COLUMNS
 from datalens.experiments.cells import Cell
 from datalens.experiments.contenders import DATALENS, contender
-from datalens.experiments.settings import ACCURACY_NOTE, BOTH_EPSILONS_NOTE, ONE_SEED, SHORT
+from datalens.experiments.settings import ACCURACY_NOTE, BOTH_EPSILONS_NOTE, ONE_SEED, SHORT, without_noise
 from datalens.experiments.table import RUN, Column, Row, Table
 
 NAME = "emoji"
@@ -28,8 +27,15 @@ def table_emoji() -> Table:
         _row("moments", math.inf, "without noise", contender("moments", NAME, math.inf)),
         _row("moments", EPSILON, "", contender("moments", NAME, EPSILON)),
         _row("dp-merf", EPSILON, "", contender("dp-merf", NAME, EPSILON)),
-        _row(DATALENS, math.inf, "200 compact teachers, without noise", without_noise(200)),
-        _row(DATALENS, math.inf, "40 of the paper's, without noise", without_noise(40, paper_networks=True)),
+        _row(
+            DATALENS, math.inf, "200 compact teachers, without noise", without_noise(Cell(NAME, EPSILON), 200)
+        ),
+        _row(
+            DATALENS,
+            math.inf,
+            "40 of the paper's, without noise",
+            without_noise(Cell(NAME, EPSILON, paper_networks=True), 40),
+        ),
         _row(DATALENS, EPSILON, "800 compact teachers", Cell(NAME, EPSILON)),
     )
     return Table(
@@ -55,18 +61,6 @@ def table_emoji() -> Table:
         ),
         both_adjacencies=True,
     )
-
-
-def without_noise(num_teachers: int, *, paper_networks: bool = False) -> Cell:
-    """DataLens on emoji with neither noise nor threshold: what the votes alone teach."""
-    changes = (
-        ("privacy__noise", "none"),
-        ("voting__noise_stddev", None),
-        ("voting__num_teachers", num_teachers),
-        ("voting__vote_threshold", 0.0),
-        ("voting__num_steps", 149),
-    )
-    return replace(Cell(NAME, EPSILON, changes=changes), paper_networks=paper_networks)
 
 
 def _row(method: str, epsilon: float, what: str, cell: AnyCell) -> Row:

@@ -51,6 +51,18 @@ def teachers_of(data_set: str) -> Changes:
     return (("voting__num_teachers", COLOUR_TEACHERS[data_set]),) if data_set in COLOUR_TEACHERS else ()
 
 
+def without_noise(cell: Cell, num_teachers: int) -> Cell:
+    """The cell with neither noise nor threshold: what the votes of so many teachers teach in 149 steps."""
+    changes = (
+        ("privacy__noise", "none"),
+        ("voting__noise_stddev", None),
+        ("voting__num_teachers", num_teachers),
+        ("voting__vote_threshold", 0.0),
+        ("voting__num_steps", 149),
+    )
+    return replace(cell, changes=changes)
+
+
 def with_voting(cell: Cell, setting: str, value: float) -> Cell:
     """The cell with one setting of the vote changed; the last word on a setting counts."""
     changes = {**dict(cell.changes), f"voting__{setting}": value}

@@ -29,6 +29,7 @@ from datalens.experiments.settings import (
     base_cell,
     percent,
     with_voting,
+    without_noise,
 )
 from datalens.experiments.table import Column, Row, Table
 from datalens.experiments.trials import TRIALS_NOTE, table_trials
@@ -251,16 +252,7 @@ QUIET_TEACHERS = 200
 def table_networks() -> Table:
     """The paper's networks instead of compact ones; hours, but for those without noise."""
     whole = Cell("mnist", 1.0, paper_networks=True)
-    quiet = replace(
-        whole,
-        changes=(
-            ("privacy__noise", "none"),
-            ("voting__noise_stddev", None),
-            ("voting__num_teachers", QUIET_TEACHERS),
-            ("voting__vote_threshold", 0.0),
-            ("voting__num_steps", 149),
-        ),
-    )
+    quiet = without_noise(whole, QUIET_TEACHERS)
     rows = (
         Row(("MNIST", "1", "as the paper"), whole, ONE_SEED, "71.2", (HEADLINE, SHORT)),
         Row(

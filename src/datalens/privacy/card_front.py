@@ -137,3 +137,10 @@ def _tags(certificate: Mapping[str, Any]) -> str:
 
 def _between_dashes(lines: Sequence[str]) -> str:
     return "\n".join(["---", *lines, "---"])
+
+
+def licence_line(licence: Licence) -> str:
+    """Where the licence is said, and what it means that none is."""
+    if licence is Licence.UNKNOWN:
+        return "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
+    return "The licence is in the first lines of this page."

@@ -8,7 +8,7 @@ from typing import Any
 from datalens.privacy import promises
 from datalens.privacy.baseline_card import is_baseline, method_lines, release_lines
 from datalens.privacy.card_citation import citation
-from datalens.privacy.card_front import Licence, front_of_run, licence_of
+from datalens.privacy.card_front import Licence, front_of_run, licence_line, licence_of
 from datalens.privacy.card_subject import is_classifier, subject, title, usage
 from datalens.privacy.card_words import (
     belief,
@@ -54,13 +54,6 @@ def is_card_of(page: str, certificate: Mapping[str, Any]) -> bool:
     licence = licence_of(page)
     by_hand = data_card(certificate).replace(f"license: {Licence.UNKNOWN}", f"license: {licence}", 1)
     return page in (data_card(certificate, licence), by_hand)
-
-
-def licence_line(licence: Licence) -> str:
-    """Where the licence is said, and what it means that none is."""
-    if licence is Licence.UNKNOWN:
-        return "The licence is in the first lines of this page; `unknown`: whoever publishes it has yet to name one."
-    return "The licence is in the first lines of this page."
 
 
 def promise_and_making(certificate: Mapping[str, Any]) -> list[str]:

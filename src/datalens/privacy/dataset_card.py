@@ -7,10 +7,10 @@ from typing import Any
 
 from datalens.privacy import promises
 from datalens.privacy.card_citation import citation
-from datalens.privacy.card_front import Licence, front_of_dataset
+from datalens.privacy.card_front import Licence, front_of_dataset, licence_line
 from datalens.privacy.card_subject import subject
 from datalens.privacy.card_words import listed
-from datalens.privacy.data_card import headline, licence_line, limits, promise_and_making
+from datalens.privacy.data_card import headline, limits, promise_and_making
 
 
 def dataset_card(

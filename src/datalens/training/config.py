@@ -37,8 +37,7 @@ from datalens.training.sections import (
 if TYPE_CHECKING:
     from datalens.student.update import StudentPlan
 
-_LARGEST_FILE = 2**20
-"""Bytes of settings: anything longer is some other file, or a device that never ends."""
+_LARGEST_FILE = 2**20  # bytes of settings: anything longer is another file, or a device that never ends
 
 
 class Voting(Section):
@@ -73,7 +72,7 @@ class Voting(Section):
     sketch_buckets: Annotated[int, Field(ge=1, le=2**20)] = 500
     clip_bound: Positive = 1e-5
     noise_stddev: Positive | None = None
-    vote_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    vote_threshold: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     batch_size: Batch = 15
     images_per_teacher: Count | None = None
     num_steps: Count | None = None
