@@ -31,18 +31,12 @@ STANDS_ON_OPACUS = {
 
 def public_symbols(source: Path) -> list[dict[str, Any]]:
     """What a user of the package sees, as ``pyright --verifytypes`` judges it."""
-    words = [
-        sys.executable,
-        "-m",
-        "pyright",
-        "--pythonpath",
-        sys.executable,
-        "--ignoreexternal",
-        "--outputjson",
-    ]
+    words = [sys.executable, "-m", "pyright", "--ignoreexternal", "--outputjson", "--verifytypes", "datalens"]
+    # with --verifytypes it knows the packages of the first python in PATH, whatever --pythonpath says
+    first = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     answer = subprocess.run(
-        [*words, "--verifytypes", "datalens"],
-        env=os.environ | {"PYTHONPATH": str(source)},
+        words,
+        env=os.environ | {"PATH": first, "PYTHONPATH": str(source)},
         capture_output=True,
         text=True,
         check=False,
