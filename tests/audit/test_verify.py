@@ -313,6 +313,7 @@ def test_verification_computes_with_nothing_of_what_it_checks() -> None:
     assert len(own) >= 9
     besides = {
         "datalens.privacy.data_card.data_card",  # the page is compared as a text of the certificate
+        "datalens.privacy.data_card.is_card_of",
         "datalens.privacy.card_front.licence_of",  # and of the licence that its owner may have named in it
         "datalens.version.__version__",  # to say which version worded a page
         "datalens.training.heads.known_head",  # what this machine saw before

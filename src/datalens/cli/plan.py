@@ -51,7 +51,7 @@ _SHARDS_TRIED = (60, 15, 5)
 )
 @click.option(
     "--vote-threshold",
-    type=Number(0, 1),
+    type=Number(0),
     show_default="the recipe's, else the one that suits the noise",
     help="Fraction of the teachers that a noisy vote must reach.",
 )

@@ -12,6 +12,7 @@ from datalens.cli.public_init import OPTIONS as PUBLIC_INIT
 from datalens.errors import ConfigError, DataLensError
 
 if TYPE_CHECKING:
+    from datalens.training.run_folder import RunFolder
     from datalens.training.synthesizer import DataLens
 
 
@@ -65,6 +66,8 @@ def as_resumed(run: Path, options: dict[str, Any]) -> dict[str, Any]:
 def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     """The run, if all its steps are taken and certified and nothing else is asked of it; else None.
 
+    What a kill left half-written in a finished one is removed.
+
     Raises:
         LedgerError: its ledger is damaged, or has lost lines.
     """
@@ -86,19 +89,20 @@ def finished_run(run: Path, options: dict[str, Any]) -> DataLens | None:
     if certificate.get("ledger", {}).get("head") != model.ledger.head[1]:
         return None
     page = folder.data_card.read_text() if folder.data_card.is_file() else ""
-    return model if is_card_of(page, certificate) else None  # the page is written last
+    if not is_card_of(page, certificate):  # the page is written last
+        return None
+    _clear_leftovers(folder)
+    return model
 
 
-def clear_leftovers(run: Path) -> None:
+def _clear_leftovers(folder: RunFolder) -> None:
     """Remove what a process left half-written that was killed while it drew the pages of a finished run.
 
     Whoever works on the run holds its lock, and then nothing is removed; nor where it may not be written to.
     """
     from datalens.privacy.ledger import Ledger
     from datalens.training.files import sweep
-    from datalens.training.run_folder import RunFolder
 
-    folder = RunFolder.open(run)
     with contextlib.suppress(DataLensError), Ledger.open(folder.ledger):
         sweep([folder.release, folder.private, folder.checkpoints])
 

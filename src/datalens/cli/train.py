@@ -29,7 +29,6 @@ from datalens.cli.reporting import pages_after
 from datalens.cli.resuming import (
     as_resumed,
     changes,
-    clear_leftovers,
     device_of_run,
     finished_run,
     is_restarted,
@@ -204,7 +203,6 @@ def _lead(source: str, options: dict[str, Any], ranks: Ranks) -> int:
         require_resumable(run, options)
         done = finished_run(run, options)
         if done is not None:
-            clear_leftovers(run)
             output.say(
                 f"{run}: already finished, nothing to do (a larger --epsilon or --num-steps takes more steps)"
             )

@@ -36,7 +36,6 @@ from datalens.training.sections import (
 
 if TYPE_CHECKING:
     from datalens.student.update import StudentPlan
-
 _LARGEST_FILE = 2**20  # bytes of settings: anything longer is another file, or a device that never ends
 
 
@@ -294,8 +293,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"--config {path}: is nested too deeply; write a table a section") from None
     except (OSError, ValueError) as error:  # what is no UTF-8, no TOML, or a number of thousands of digits
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"--config {path}: cannot be read as TOML ({reason}); correct the file") from None
-    if found is None:
-        raise ConfigError(f"--config {path}: has more than 1 MiB, so it holds no settings; give a TOML file")
-    return found
+        why = " ".join(str(error).split())
+        raise ConfigError(f"--config {path}: cannot be read as TOML ({why}); correct the file") from None
+    if found is not None:
+        return found
+    raise ConfigError(f"--config {path}: has more than 1 MiB, so it holds no settings; give a TOML file")
