@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import torch
 from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
@@ -114,8 +114,7 @@ def refuse_gradients_of_gradients(prepared: AbstractGradSampleModule | GradSampl
     """
     handles: list[Any] | None = getattr(prepared._module, "autograd_grad_sample_hooks", None)
     if handles is None:  # expanded weights have no hooks in their layers
-        hooked: nn.Module = prepared
-        hooked.register_full_backward_pre_hook(_refuse_second_order)
+        cast(nn.Module, prepared).register_full_backward_pre_hook(_refuse_second_order)
         return
     for layer in [layer for layer in prepared._module.modules() if layer._backward_hooks]:
         handles.append(layer.register_full_backward_pre_hook(_refuse_second_order))

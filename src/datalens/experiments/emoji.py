@@ -22,22 +22,15 @@ SCORES = (SHORT, *FEATURED)
 
 def table_emoji() -> Table:
     """Utility, looks, seconds and memory on ``emoji``, without noise and at epsilon 10."""
-    quiet = without_noise(Cell(NAME, EPSILON, paper_networks=True), 40)
+    compact, theirs = Cell(NAME, EPSILON), Cell(NAME, EPSILON, paper_networks=True)
     rows = (
         _row("dc-gan", math.inf, "no guarantee", contender("dc-gan", NAME, math.inf)),
         _row("moments", math.inf, "without noise", contender("moments", NAME, math.inf)),
         _row("moments", EPSILON, "", contender("moments", NAME, EPSILON)),
         _row("dp-merf", EPSILON, "", contender("dp-merf", NAME, EPSILON)),
-        _row(
-            DATALENS, math.inf, "200 compact teachers, without noise", without_noise(Cell(NAME, EPSILON), 200)
-        ),
-        _row(
-            DATALENS,
-            math.inf,
-            "40 of the paper's, without noise",
-            without_noise(Cell(NAME, EPSILON, paper_networks=True), 40),
-        ),
-        _row(DATALENS, EPSILON, "800 compact teachers", Cell(NAME, EPSILON)),
+        _row(DATALENS, math.inf, "200 compact teachers, without noise", without_noise(compact, 200)),
+        _row(DATALENS, math.inf, "40 of the paper's, without noise", without_noise(theirs, 40)),
+        _row(DATALENS, EPSILON, "800 compact teachers", compact),
     )
     return Table(
         NAME,
