@@ -89,7 +89,6 @@ def test_without_noise_the_recipes_noise_is_dropped() -> None:
         ("[privacy]\ndelta = nan\n", "privacy.delta = nan"),
         ("[privacy]\ndelta = 1\n", "privacy.delta"),
         ("[voting]\nnum_teachers = 2.5\n", "voting.num_teachers = 2.5"),
-        ("[voting]\nvote_threshold = 1.5\n", "voting.vote_threshold = 1.5"),
         ("[voting]\nnum_teachers = -3\n", "voting.num_teachers = -3"),
         ('[privacy]\nnoise = "laplace"\n', "known: rounded-gaussian"),
         ("[privacy\n", "cannot be read as TOML"),
