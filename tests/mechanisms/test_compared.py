@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -292,3 +293,15 @@ def _worst_by_search(mechanism: SketchedSum, dim: int) -> float:
 def test_one_level_says_nothing(levels: int) -> None:
     with pytest.raises(ConfigError, match=f"levels is {levels}"):
         D2PFed(10, levels, 16, 5.0, 0.1, make_noise(NoiseKind.ROUNDED))
+
+
+def test_a_group_counts_fully_and_images_by_their_root() -> None:
+    """Two images and three records are not three images and two records."""
+    one = _sketched().event(1, 16).sensitivity
+    many = dataclasses.replace(_sketched(), group_size=3).event(2, 16)
+    assert many.sensitivity == pytest.approx(3 * math.sqrt(2) * one)
+    assert many.coordinates == 2 * 3 * 5
+
+
+def test_noise_in_whole_votes_of_a_teacher() -> None:
+    assert D2PFed(10, 5, 16, 8.0, 0.1, _noise()).noise_in_votes == 2.0

@@ -154,3 +154,17 @@ def test_counts_that_teachers_cannot_give_are_not_released(count: torch.Tensor) 
 def test_settings_without_meaning_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"^{name} is"):
         _gnmax(SpyNoise(), **{name: value})
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, True, 1.0])
+def test_a_release_of_no_questions_has_no_price(batch_size: int) -> None:
+    with pytest.raises(ConfigError, match=r"^batch_size is"):
+        _gnmax(SpyNoise()).event(batch_size)
+
+
+def test_no_noise_is_0_from_a_source_of_none_and_nothing_else() -> None:
+    silent = make_noise(NoiseKind.NONE)
+    assert _gnmax(silent, noise_stddev=0.0).event(1).mu == math.inf
+    for noise, stddev in ((silent, -1.0), (silent, math.nan), (SpyNoise(), 0.0)):
+        with pytest.raises(ConfigError, match=r"^noise_stddev is"):
+            _gnmax(noise, noise_stddev=stddev)

@@ -170,3 +170,11 @@ def test_sums_of_invalid_votes_are_not_released(tally: torch.Tensor) -> None:
 def test_settings_without_meaning_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"^{name} is"):
         _mechanism(SpyNoise(), **{name: value})
+
+
+def test_a_threshold_is_a_fraction() -> None:
+    for edge in (0.0, 1.0):
+        assert _mechanism(SpyNoise(), vote_threshold=edge).vote_threshold == edge
+    for beyond in (-1e-9, -1.0, 1 + 1e-9, 2.0):
+        with pytest.raises(ConfigError, match=r"^vote_threshold is"):
+            _mechanism(SpyNoise(), vote_threshold=beyond)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -89,3 +90,13 @@ def test_a_table_of_the_papers_noise_is_built_in_a_moment() -> None:
 def test_standard_deviations_outside_the_tabulated_range_are_refused(stddev: float) -> None:
     with pytest.raises(ConfigError, match=r"goes from 0\.25 to 131072"):
         build_table(stddev)
+
+
+@pytest.mark.parametrize("stddev", [0.25, 0.5, 2.0, 900.0])
+def test_eta_is_what_the_rarest_magnitude_of_the_core_allows_and_no_more(stddev: float) -> None:
+    """Two units of error in a mass m are a log ratio of at most 2 / (m - 2); the bound for all tables is looser."""
+    table = build_table(stddev)
+    tails = [2**TABLE_BITS, *reversed(table.thresholds)]
+    masses = [tails[j] - tails[j + 1] for j in range(len(tails) - 1)]
+    core = list(itertools.takewhile(lambda mass: mass >= 2 * (2**56 + 1), masses))
+    assert table.slack.eta == pytest.approx(2 / (min(core) - 2), rel=1e-12, abs=0)

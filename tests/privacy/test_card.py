@@ -20,8 +20,9 @@ from datalens.baselines.registry import baseline
 from datalens.data import load
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_dataset, licence_of, size_category, yaml_text
+from datalens.privacy.card_subject import usage
 from datalens.privacy.neighbours import adjacency_means
-from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED, METHOD_TEXT
+from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED, CERTIFICATE_FILE, METHOD_TEXT
 
 
 def front_of(page: str) -> dict:
@@ -62,6 +63,15 @@ def test_a_run_has_a_card(tmp_path: Path) -> None:
     }
     assert "wang2021datalens" in page
     assert "images that are not public" in page
+    assert "python load_generator.py 1000 pictures" in page  # which lies beside it
+
+
+def test_a_page_names_the_program_beside_the_generator_only_where_it_lies(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    certificate = json.loads((tmp_path / "run" / "release" / CERTIFICATE_FILE).read_text())
+    assert "load_generator.py" in "".join(usage(certificate, "release"))
+    del certificate["files"]["load_generator.py"]
+    assert "load_generator.py" not in "".join(usage(certificate, "release"))
 
 
 def test_a_method_has_a_card_with_its_own_paper(tmp_path: Path) -> None:

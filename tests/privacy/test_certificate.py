@@ -363,3 +363,24 @@ def _with_chosen(ledger: Ledger, chosen: list[dict[str, Any]]) -> Ledger:
     for event in ledger.events():
         again.charge(event)
     return again
+
+
+def test_one_record_of_a_group_moves_a_tuning_as_much_less() -> None:
+    tuning = TuningEvent(0.4, 3.0)
+    plan = Authorisation(9.0, 1e-5, num_releases=1, planned=tuning)
+    mechanism = {"group_size": 4, "name": "topagg"}
+    header = {
+        "authorisation": plan.to_json(),
+        "mechanism": mechanism,
+        "tuning": {"chosen": [EVENT.to_json()]},
+    }
+    guarantee = build_certificate(_charged(header, tuning), CONFIG, {}, {})["guarantee"]
+    accountant = Accountant(plan.accountant)
+    assert guarantee["epsilon_for_one_record"] == accountant.epsilon(TuningEvent(0.1, 3.0), 1e-5)
+    assert guarantee["epsilon"] == accountant.epsilon(tuning, 1e-5)
+
+
+def _charged(header: dict[str, Any], event: TuningEvent) -> Ledger:
+    ledger = Ledger.in_memory(header)
+    Budget(ledger).charge(event)
+    return ledger
