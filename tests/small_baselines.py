@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+MERF_TOML = """
+[settings]
+num_features = 64
+num_steps = 3
+images_per_class = 2
+latent_dim = 4
+hidden_units = 16
+channels = 4
+"""
+"""Of dp-merf for the command line, as a file of settings: three steps."""
 NETWORK = {"latent_dim": 4, "hidden_units": 16, "channels": 4}
 SMALL: dict[str, dict[str, Any]] = {
     "dc-gan": {"num_steps": 4, "batch_size": 8, "critic_channels": 2, **NETWORK},

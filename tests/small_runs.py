@@ -14,6 +14,20 @@ from datalens.training.config import Config, parse_config
 from datalens.training.session import Session
 
 NUM_STEPS = 8
+TOML = """
+[voting]
+num_teachers = 10
+top_k = 5
+batch_size = 3
+num_steps = 3
+[student]
+latent_dim = 4
+hidden_units = 8
+channels = 4
+[performance]
+checkpoint_every = 2
+"""
+"""Ten teachers and three steps for the command line, as a file of settings."""
 
 
 def small_config(**changes: Any) -> Config:

@@ -13,10 +13,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "datalens"
 FILES = sorted(SOURCE.rglob("*.py"))
 USUAL_LINES, MOST_LINES = 300, 500
 LONG_FOR_A_REASON = {
-    "baselines/moments.py": "one method: settings, releases, law, to be read beside its proof",
     "data/arrays.py": "every layout, range and kind of labels that people's arrays come in",
     "models/stacked.py": "forward and hand-written backward pass of one network, to be read side by side",
-    "privacy/certificate.py": "every line of the certificate, in the order that it is printed",
     "privacy/accountant.py": "one accountant: totals, conversions and the sampler's slack belong together",
 }
 OPEN_FOR_A_REASON = {

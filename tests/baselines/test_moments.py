@@ -320,7 +320,7 @@ def test_more_noise_than_signal_is_a_line_for_the_owner_from_public_numbers() ->
         records: int, epsilon: float = 1.0, noise: str = "rounded-gaussian", classes: int = 10
     ) -> str | None:
         size = PublicSize(records, (1, 28, 28), classes)
-        return MomentsSettings().plan(Privacy(epsilon=epsilon, noise=NoiseKind(noise)), size).note
+        return MomentsSettings().note(Privacy(epsilon=epsilon, noise=NoiseKind(noise)), size)
 
     line = note(300)
     assert line is not None and "use 2760 records or more" in line

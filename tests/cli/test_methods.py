@@ -8,20 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_baselines import MERF_TOML
 
 from datalens.baselines.registry import METHODS
 from datalens.cli.main import main
 from datalens.training.sections import Section
 
-SMALL = """
-[settings]
-num_features = 64
-num_steps = 3
-images_per_class = 2
-latent_dim = 4
-hidden_units = 16
-channels = 4
-"""
 TRAIN = [
     "train",
     "shapes",
@@ -38,7 +30,7 @@ TRAIN = [
 
 @pytest.fixture
 def trained(tmp_path: Path) -> list[str]:
-    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "small.toml").write_text(MERF_TOML)
     return [*TRAIN, "--config", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run")]
 
 

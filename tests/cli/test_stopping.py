@@ -6,18 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from small_baselines import MERF_TOML
 
 from datalens.cli.progress import TrainingProgress
 
-MERF = """
-[settings]
-num_features = 64
-num_steps = 6
-images_per_class = 2
-latent_dim = 4
-hidden_units = 16
-channels = 4
-"""
+MERF = MERF_TOML.replace("num_steps = 3", "num_steps = 6")
 
 
 @pytest.fixture(params=["datalens", "dp-merf", "dpsgd"])

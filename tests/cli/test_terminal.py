@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from small_baselines import MERF_TOML
 
 from datalens.cli.progress import Pace, epsilon_text
 from datalens.training.progress import Progress
@@ -106,9 +107,6 @@ def test_a_pipe_gets_neither_progress_nor_colours(
     assert answer.status == 0 and answer.err == "" and ESCAPE not in answer.out
 
 
-SMALL_MERF = (
-    "[settings]\nnum_features = 64\nnum_steps = 3\nimages_per_class = 2\nlatent_dim = 4\nhidden_units = 16\n"
-)
 TRAININGS = {
     "datalens": ("train", ()),
     "dp-merf": ("train", ("--method", "dp-merf", "--epsilon", "2")),
@@ -126,7 +124,7 @@ def words(request: pytest.FixtureRequest, quick: tuple[str, ...], tmp_path: Path
     if request.param == "datalens":
         options = quick
     if request.param == "dp-merf":
-        (tmp_path / "merf.toml").write_text(SMALL_MERF)
+        (tmp_path / "merf.toml").write_text(MERF_TOML)
         options = (*options, "--config", str(tmp_path / "merf.toml"))
     return (verb, "shapes", "--out", str(tmp_path / "run"), *options)
 

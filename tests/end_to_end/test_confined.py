@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_baselines import MERF_TOML
+from small_runs import TOML
 
 SOURCES = Path(__file__).parents[2] / "src"
 CALLS = """
@@ -48,28 +50,6 @@ for words in calls:
     answers.append([words[0], status, err.getvalue(), sorted({tuple(one) for one in outside})])
 watching = False
 print(json.dumps(answers))
-"""
-SETTINGS = """
-[voting]
-num_teachers = 10
-top_k = 5
-batch_size = 3
-num_steps = 3
-[student]
-latent_dim = 4
-hidden_units = 8
-channels = 4
-[performance]
-checkpoint_every = 2
-"""
-MERF_SETTINGS = """
-[settings]
-num_features = 64
-num_steps = 3
-images_per_class = 2
-latent_dim = 4
-hidden_units = 16
-channels = 4
 """
 OF_PYTORCH = "{}/torchinductor_"
 """An empty folder that PyTorch makes for its compiler where it takes temporary files to be, compiled or not."""
@@ -125,7 +105,7 @@ def own_data(given: Path) -> list[object]:
     """Sixty small images in a file, and what a training of them takes a second with."""
     rng = np.random.default_rng(0)
     np.savez(given / "own.npz", x=rng.integers(0, 256, (60, 8, 8), dtype=np.uint8), y=np.arange(60) % 2)
-    (given / "s.toml").write_text(SETTINGS)
+    (given / "s.toml").write_text(TOML)
     how = ("--epsilon", 50, "--num-records", 60, "--classes", 2)
     return [given / "own.npz", "--config", given / "s.toml", *how]
 
@@ -172,7 +152,7 @@ def test_commands_about_a_run(given: Path, made: Path, places: dict[str, Path]) 
 
 
 def test_commands_that_score_and_compare(given: Path, made: Path, places: dict[str, Path]) -> None:
-    (given / "merf.toml").write_text(MERF_SETTINGS)
+    (given / "merf.toml").write_text(MERF_TOML)
     merf, sgd = made / "merf", made / "sgd"
     shapes = ["--delta", "1e-4", "--epsilon", 2]
     score = ["--data", "shapes", "-n", 40]

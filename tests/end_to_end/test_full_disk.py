@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_runs import TOML
 
 from datalens import DataLens
 from datalens.audit.verify import verify_run
@@ -31,20 +32,7 @@ from datalens.training.checkpoint import latest_checkpoint
 from datalens.training.directions import read_directions
 
 SOURCES = Path(__file__).parents[2] / "src"
-SETTINGS = """
-[voting]
-num_teachers = 10
-top_k = 5
-batch_size = 3
-num_steps = 4
-noise_stddev = 10.0
-[student]
-latent_dim = 4
-hidden_units = 8
-channels = 4
-[performance]
-checkpoint_every = 2
-"""
+SETTINGS = TOML.replace("num_steps = 3\n", "num_steps = 4\nnoise_stddev = 10.0\n")
 CALLS = """
 import contextlib, io, json, os, resource, signal, sys
 import torch

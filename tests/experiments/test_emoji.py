@@ -26,7 +26,8 @@ def test_a_row_promises_what_its_epsilon_says(row: Row) -> None:
 
 def test_the_private_row_spends_at_most_its_epsilon() -> None:
     (row,) = [row for row in OURS if row.labels[1] == "10"]
-    config = row.cell.config()  # type: ignore[union-attr]
+    assert isinstance(row.cell, Cell)
+    config = row.cell.config()
     assert config.privacy.epsilon == EPSILON
     plan = plan_releases(config, math.prod((3, 64, 64)))
     assert plan.num_steps == 138

@@ -232,9 +232,12 @@ def test_a_plan_that_does_not_fit_is_told_an_epsilon_that_does(tmp_path: Path, s
     _fit(tmp_path / "run", file, epsilon=fits)
 
 
-def test_a_spent_budget_says_that_nothing_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rest", [0.0, 1e-9])
+def test_a_spent_budget_says_that_nothing_is_left(tmp_path: Path, rest: float) -> None:
+    """What fits is said in thousandths, rounded down: a rest too small to be named is nothing."""
     event = GaussianEvent(4.0, 20.0, 1)
-    create_dataset_budget(tmp_path / "b", "clinic", Accountant().epsilon(event, 1e-5), 1e-5)
+    ceiling = Accountant().epsilon(event, 1e-5) * (1 + rest)
+    create_dataset_budget(tmp_path / "b", "clinic", ceiling, 1e-5)
     with closing(open_dataset_budget(tmp_path / "b")) as opened:
         opened.budget.charge(event)
         with pytest.raises(BudgetError, match="nothing is left"):
@@ -259,17 +262,6 @@ def test_a_plan_of_sampled_steps_is_told_to_plan_fewer(tmp_path: Path) -> None:
         pytest.raises(BudgetError, match="plan fewer or noisier ones"),
     ):
         opened.require(steps, 1000)
-
-
-def test_a_rest_too_small_to_be_named_is_nothing(tmp_path: Path) -> None:
-    """What fits is said in thousandths, rounded down, and 0 is no run."""
-    event = GaussianEvent(4.0, 20.0, 1)
-    ceiling = Accountant().epsilon(event, 1e-5) * (1 + 1e-9)
-    create_dataset_budget(tmp_path / "b", "clinic", ceiling, 1e-5)
-    with closing(open_dataset_budget(tmp_path / "b")) as opened:
-        opened.budget.charge(event)
-        with pytest.raises(BudgetError, match="nothing is left"):
-            opened.require(event, 2)
 
 
 def test_a_run_is_known_by_the_budget_and_by_all_its_charges(tmp_path: Path) -> None:

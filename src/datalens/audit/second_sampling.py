@@ -116,10 +116,8 @@ def two_moves(epsilon_at: Callable[[float], float], delta: float) -> Between:
     def least(of: Callable[[float], float]) -> float:
         low, high = 0.0, of(delta) + 1e-12
         while (needed := of(delta / (1 + math.exp(high)))) > high:
-            low, high = (
-                high,
-                needed * (1 + 1e-6),
-            )  # a longer stride may pass where delta is the sampler's slack
+            # no stride beyond what is needed: it may pass where delta is the sampler's slack
+            low, high = high, needed * (1 + 1e-6)
             if high > _LARGEST:
                 return math.inf
         while high - low > 1e-8 * high:

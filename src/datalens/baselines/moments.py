@@ -25,7 +25,7 @@ from torch import Tensor
 
 from datalens.baselines.method import MethodSettings, NoisedMethod
 from datalens.baselines.moments_law import Centres, centres, fit_law, products
-from datalens.baselines.moments_limits import ROWS, Length, Share, Weight, check_memory
+from datalens.baselines.moments_limits import ROWS, Length, Share, Weight, check_memory, note_of_noise
 from datalens.errors import CheckpointError, ConfigError
 from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
 from datalens.methods.method import Context, Planned, PublicSize
@@ -90,6 +90,11 @@ class MomentsSettings(MethodSettings):
         """The generator's network, its law all zeros."""
         inner = GaussianImages(self.basis(size), size.num_classes, self.rank)
         return FinishedGenerator(inner, Finish(**self.finish.model_dump()))
+
+    def note(self, privacy: Privacy, size: PublicSize) -> str | None:
+        """Says where noise is larger than a class's mean can be."""
+        noise = self.plan(privacy, size).real_stddev(MEANS) if privacy.adds_noise else 0.0
+        return note_of_noise(size, privacy.epsilon, noise / self.mean_length)
 
     @property
     def least_numbers(self) -> int:
@@ -164,19 +169,6 @@ class Moments(NoisedMethod[MomentsSettings]):
     def real_stddev(self, what: str) -> float:
         """The same for the real sums that come out."""
         return self.stddev(what) / self.grid(what).scale
-
-    @property
-    def note(self) -> str | None:
-        """One line where noise is larger than a class's mean can be; of public numbers alone, or None."""
-        records, classes = self.size.num_records, self.size.num_classes
-        needed = classes * self.real_stddev(MEANS) / self.settings.mean_length
-        if not self.privacy.adds_noise or records >= needed:
-            return None
-        return (
-            f"moments: with {records} records in {classes} classes at epsilon {self.privacy.epsilon:g} noise is "
-            f"larger than the mean of a class, so images show noise; use {math.ceil(needed)} records or more, "
-            "fewer classes, or a larger epsilon"
-        )
 
     def mechanism(self, what: str, noise: NoiseSource) -> VectorSum:
         """Where sums become public."""

@@ -1,12 +1,14 @@
-"""What settings of moments may ask for, in numbers that stay finite and in memory, before anything is charged."""
+"""What settings of moments may ask for: numbers that stay finite and in memory, and records enough."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from pydantic import Field
 
 from datalens.errors import ConfigError
+from datalens.methods.method import PublicSize
 from datalens.models.frequencies import Frequencies
 
 ROWS = 64
@@ -49,3 +51,21 @@ def check_memory(basis: Frequencies, num_classes: int, rank: int) -> None:
                 f"{name} with {num_classes} classes: takes {numbers / 1e6:.0f} million numbers at once, and "
                 f"{_MOST_NUMBERS / 1e6:.0f} is the most; use {remedy}"
             )
+
+
+def note_of_noise(size: PublicSize, epsilon: float, noise_to_mean: float) -> str | None:
+    """One line where noise is larger than a class's mean can be; of public numbers alone, or None.
+
+    Args:
+        size: what may be known of the data.
+        epsilon: what was asked for.
+        noise_to_mean: standard deviation of the noise on a class's sum, over the longest mean of one record.
+    """
+    needed = math.ceil(size.num_classes * noise_to_mean)
+    if size.num_records >= needed:
+        return None
+    return (
+        f"moments: with {size.num_records} records in {size.num_classes} classes at epsilon {epsilon:g} noise is "
+        f"larger than the mean of a class, so images show noise; use {needed} records or more, fewer classes, or a "
+        "larger epsilon"
+    )

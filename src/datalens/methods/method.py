@@ -104,6 +104,10 @@ class PlannedSettings(Section, ABC):
             ConfigError: no noise does, or settings that contradict each other.
         """
 
+    def note(self, privacy: Privacy, size: PublicSize) -> str | None:
+        """One line for the owner about a plan that is sound and will disappoint, of public numbers alone."""
+        return None
+
 
 class StepLearner(Protocol):
     """A method in training. After a crash it goes on from its last checkpoint; what was charged since is lost."""

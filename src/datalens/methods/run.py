@@ -94,8 +94,9 @@ class MethodRun(Generic[Facts, Learner]):
         learner: Any = self.method.begin(context)
         self.learner: Learner = learner
         slots = getattr(learner, "partition", None)  # of methods with teachers
-        note = getattr(self.method, "note", None)  # of methods that know when their noise is too much
-        self.notes += filter(None, [note_of_groups(slots, data.name), note])
+        self.notes += filter(
+            None, [note_of_groups(slots, data.name), facts.config.settings.note(privacy, facts.size)]
+        )
         self.steps_done, self._saved_at = 0, -1
         self._next_step = next_step(ledger.lines)
         self._keeps_each_release = sum(planned.count for planned in self.method.planned()) <= FEW_RELEASES

@@ -14,6 +14,7 @@ from typing import Any
 from datalens.errors import LedgerError, NotPrivateError
 from datalens.privacy import promises
 from datalens.privacy.accountant import Accountant, AccountantKind
+from datalens.privacy.assumed_public import assumed_public
 from datalens.privacy.authorisation import Authorisation, authorisations
 from datalens.privacy.baseline_card import is_of_own_method
 from datalens.privacy.events import (
@@ -29,7 +30,6 @@ from datalens.privacy.events import (
 from datalens.privacy.guarantee import binding, counted, planned_events
 from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.neighbours import adjacency_means, finite, replace_one
-from datalens.privacy.public_start import start_words
 
 
 def build_certificate(
@@ -64,7 +64,7 @@ def build_certificate(
         "spent": _spent(ledger, recorded[-1].authorisation, events),
         "mechanism": {**mechanism, "changed_on_resume": _changes(ledger)},
         "noise": {**_noise(drawn, config), "releases": _releases(ledger)},
-        "assumed_public": _assumed_public(ledger, config),
+        "assumed_public": assumed_public(ledger, config),
         "not_covered": [
             *promises.NOT_COVERED,
             *([promises.FLOATING_POINT] if _has(events, NoiseKind.CONTINUOUS) else []),
@@ -238,39 +238,6 @@ def _drawn(events: Iterable[Event], ledger: Ledger) -> tuple[Event, ...]:
         return found
     chosen = ledger.header.get("tuning", {}).get("chosen", ())
     return found + tuple(event_from_json(event) for event in chosen)
-
-
-def _assumed_public(ledger: Ledger, config: Mapping[str, Any]) -> dict[str, Any]:
-    mechanism = ledger.header.get("mechanism", {})
-    return {
-        "bound_on_records": mechanism.get("num_records"),
-        "num_teachers": mechanism.get("num_teachers"),
-        "slots_of_each_teacher": mechanism.get("shard_size"),
-        "image_shape": config.get("image_shape"),
-        "classes": config.get("classes"),
-        "classes_were_read_off_the_data": config.get("classes_from_data"),
-        "class_list": _class_list(config),
-        "generated_labels": _labels(mechanism),
-        "data": config.get("data"),
-        **start_words(config),
-    }
-
-
-def _labels(mechanism: Mapping[str, Any]) -> str | None:
-    name = mechanism.get("name")
-    if name in promises.CLASSIFIERS:
-        return None
-    votes = "releases" not in mechanism or name in promises.VOTING_METHODS
-    return promises.LABELS_TEXT if votes else promises.LABELS_OF_SAMPLES
-
-
-def _class_list(config: Mapping[str, Any]) -> str:
-    if config.get("data") != "private":
-        return promises.CLASSES_PUBLISHED
-    if not config.get("classes_from_data"):
-        return promises.CLASSES_DECLARED
-    declared = config.get("config", {}).get("privacy", {}).get("labels_are_public", False)
-    return promises.CLASSES_FOUND_AND_DECLARED if declared else promises.CLASSES_FOUND
 
 
 def _changes(ledger: Ledger) -> list[dict[str, Any]]:
