@@ -517,3 +517,8 @@ def test_records_that_lie_backwards_train_as_any(method: str) -> None:
     runs = (Baseline(small(method)).fit(given) for given in (records, backwards))
     one, other = (run.sample(4, seed=0)[0] for run in runs)
     assert np.array_equal(one, other)
+
+
+def test_the_owner_is_told_where_noise_drowns_the_classes() -> None:
+    assert any(note.startswith("moments: with") for note in trained("moments", epsilon=0.05).notes)
+    assert not any(note.startswith("moments: with") for note in trained("moments", epsilon=50.0).notes)

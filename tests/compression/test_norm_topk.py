@@ -199,6 +199,7 @@ def test_parts_are_selected_by_themselves_and_rows_keep_the_bound(
     selected = torch.cat([norm_topk(part, keep) for part in grad_RD.split(sizes, 1)], 1)
     failed_R = ~torch.isfinite(grad_RD).all(1)
     assert kept.failed_R.tolist() == failed_R.tolist()
+    assert not kept.mask_RD[failed_R].any(), "nothing of a failed row stays, its other parts neither"
     selected[failed_R] = 0.0
     grad_RD[failed_R] = 0.0
     np.testing.assert_array_equal((grad_RD * kept.mask_RD).numpy(), selected.numpy())
