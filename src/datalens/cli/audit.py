@@ -9,9 +9,8 @@ import click
 
 from datalens.cli.known import DATALENS, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
-from datalens.cli.output import STDOUT, Output
+from datalens.cli.output import STDOUT, Output, refuse_released
 from datalens.cli.params import Once, Text, Whole
-from datalens.cli.targets import refuse_released
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -97,9 +96,8 @@ def audit(run: str, source: str | None, **options: Any) -> int:
     if told is None:
         output.insist(f"{options['json_target']}: not written, as a check on people's records failed")
     else:
-        place = (
-            {} if _is_released(options["json_target"], Path(run)) else {"run": run}
-        )  # a path of this machine
+        is_shared = _is_released(options["json_target"], Path(run))
+        place = {} if is_shared else {"run": run}  # a path of this machine
         output.finish({**place, "ledger_head": _head(Path(run)), **told.to_json(), "note": last})
     _withdraw(report, Path(run), output)
     if last is not None:

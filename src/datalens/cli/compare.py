@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from datalens.cli.options import json_option, quiet_option
-from datalens.cli.output import Output, check_file_target
+from datalens.cli.output import Output, check_file_target, refuse_released
 from datalens.cli.params import Once, Text
-from datalens.cli.targets import refuse_released
 from datalens.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 from datalens.cli.judged import is_named
 from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
-from datalens.cli.output import Output
+from datalens.cli.output import Output, refuse_released
 from datalens.cli.params import Once, Text
 from datalens.errors import DataError
 
@@ -93,6 +93,7 @@ def check_command(source: str, quiet: bool, json_target: str | None, **options: 
     """
     from datalens.data import Columns, check
 
+    refuse_released("--json", json_target)
     output = Output(json_target, quiet=quiet)
     columns = Columns(*(options[f"{what}_column"] for what in ("path", "label", "group")))
     files = check(source, options["data_root"], columns=columns)

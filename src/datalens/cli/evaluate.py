@@ -13,12 +13,11 @@ from datalens.cli import judged, scoring
 from datalens.cli.classified import open_classifier, report_accuracy
 from datalens.cli.known import SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, public_option, quiet_option
-from datalens.cli.output import Output
+from datalens.cli.output import Output, refuse_released
 from datalens.cli.params import Once, Range, Several, Text, Whole
 from datalens.cli.reporting import pages_after
 from datalens.cli.sample import warn_unfinished
 from datalens.cli.scores_table import few, say_scores
-from datalens.cli.targets import refuse_released
 from datalens.errors import ConfigError, DataError, NotPrivateError
 
 if TYPE_CHECKING:

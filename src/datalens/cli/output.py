@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from datalens.errors import ConfigError, RunError, one_line
+from datalens.errors import ConfigError, NotPrivateError, RunError, one_line
 from datalens.training.files import write_json
 from datalens.training.run_folder import RunFolder
 
@@ -48,7 +48,12 @@ class Output:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Output:
-        """As the options of a training ask for it."""
+        """As the options of a training ask for it, whose answer holds warnings to the owner of the data.
+
+        Raises:
+            NotPrivateError: the JSON file is under what a run shares.
+        """
+        refuse_released("--json", options["json_target"])
         return cls(options["json_target"], quiet=options["quiet"], verbose=options["verbose"])
 
     def say(self, text: str) -> None:
@@ -96,6 +101,20 @@ class Output:
             click.echo(json.dumps(value, indent=2, allow_nan=False))
         else:
             write_json(Path(self._target), value)
+
+
+def refuse_released(option: str, target: str | None, runs: Sequence[str] = ()) -> None:
+    """Refuse a file of what people's data had a part in under what a run shares, be it one of ``runs`` or any other.
+
+    Raises:
+        NotPrivateError: it lies there.
+    """
+    if target in (None, STDOUT):
+        return
+    if RunFolder.is_shared(Path(target)) or any(RunFolder.shares(Path(run), Path(target)) for run in runs):
+        raise NotPrivateError(
+            f"{option} {target}: what people's data had a part in does not go under release/; write it elsewhere"
+        )
 
 
 def check_file_target(path: Path, option: str) -> None:

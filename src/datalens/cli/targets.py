@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
-from datalens.cli.output import STDOUT, check_parent
-from datalens.errors import ConfigError, NotPrivateError, RunError
+from datalens.cli.output import check_parent
+from datalens.errors import ConfigError, RunError
 from datalens.privacy.promises import UNFIT_MARK
 from datalens.writing.kinds import SampleFormat
 from datalens.writing.whole import holds_only_samples
@@ -105,20 +104,4 @@ def check_room(target: Path, num_bytes: int) -> None:
         raise RunError(
             f"--num-samples: the images need {num_bytes / 2**30:.3g} GiB, but {target.absolute().parent} has "
             f"{free / 2**30:.3g} GiB left; ask for fewer, or choose another --out"
-        )
-
-
-def refuse_released(option: str, target: str | None, runs: Sequence[str]) -> None:
-    """Refuse a file of scores on people's data under what a run shares, be it one of ``runs`` or any other.
-
-    Raises:
-        NotPrivateError: it lies there.
-    """
-    from datalens.training.run_folder import RunFolder
-
-    if target in (None, STDOUT):
-        return
-    if RunFolder.is_shared(Path(target)) or any(RunFolder.shares(Path(run), Path(target)) for run in runs):
-        raise NotPrivateError(
-            f"{option} {target}: a score on people's data does not go under release/; write it elsewhere"
         )

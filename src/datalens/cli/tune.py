@@ -10,7 +10,7 @@ import click
 
 from datalens.cli.known import CUSTOM, RECIPES, SOURCES
 from datalens.cli.options import data_options, data_settings, json_option, quiet_option
-from datalens.cli.output import Output
+from datalens.cli.output import Output, refuse_released
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.reporting import pages_after
 from datalens.errors import ConfigError
@@ -95,6 +95,7 @@ def tune(source: str, **options: Any) -> None:
     from datalens.privacy.wording import delta_warning
     from datalens.training.facts import declared_records
 
+    refuse_released("--json", options["json_target"])
     output = Output(options["json_target"], quiet=options["quiet"])
     started = time.monotonic()
     if options["data_name"] is not None and options["budget_file"] is None:
