@@ -29,14 +29,16 @@ def clear_unbegun(root: Path) -> bool:
         LedgerError: the ledger is damaged.
     """
     for folder in (RunFolder(root), RunFolder(root, publishable=False)):
-        if folder.private.is_dir() and folder.release.is_dir() and _holds_a_beginning(folder):
+        if folder.private.is_dir() and _holds_a_beginning(folder):
             return _discarded(folder)
     return False
 
 
 def _holds_a_beginning(folder: RunFolder) -> bool:
-    """Whether all files are such as are written before the settings."""
-    parts = {folder.private, folder.release}
+    """Whether all files are such as are written before the settings; until there is ``release/``, there are none."""
+    parts = {folder.private, folder.release} if folder.release.exists() else {folder.private}
+    if len(parts) == 1 and any(folder.private.iterdir()):
+        return False
     known = {folder.secrets, folder.partition, folder.ledger, folder.public_init}
     if set(folder.root.iterdir()) != parts or any(part.is_symlink() for part in parts):
         return False
