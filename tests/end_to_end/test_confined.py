@@ -34,9 +34,11 @@ def watch(event, args):
         paths = args[:1] if writes else ()
     else:
         paths = args[:2]
+    below = args[1] if event in ("os.remove", "os.rmdir") else -1  # an open folder that the path is relative to
+    base = os.readlink(f"/proc/self/fd/{below}") if below >= 0 else ""
     for path in paths:
         if isinstance(path, (str, bytes, os.PathLike)):
-            place = os.path.abspath(os.fsdecode(path))
+            place = os.path.abspath(os.path.join(base, os.fsdecode(path)))
             if place != os.devnull and not any(place == one or place.startswith(one + os.sep) for one in given):
                 outside.append([event, place])
 
