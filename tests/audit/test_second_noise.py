@@ -41,6 +41,14 @@ def test_another_slack_is_found(eta: float, tau: float) -> None:
         check_slack([{"note": [event(slack.eta * eta, slack.tau * tau)]}])
 
 
+def test_what_pays_for_a_cut_off_line_may_say_more_slack_and_not_less() -> None:
+    slack = build_table(900.0).slack
+    check_slack([], [event(slack.eta, slack.tau), event(2 * slack.eta, 3 * slack.tau)])
+    for eta, tau in [(0.5, 1.0), (1.0, 0.5)]:
+        with pytest.raises(Difference, match="900"):
+            check_slack([], [event(slack.eta * eta, slack.tau * tau)])
+
+
 def test_noise_that_cannot_be_drawn_is_found() -> None:
     with pytest.raises(Difference, match="can be drawn"):
         check_slack([event(noise_stddev=0.1)])

@@ -522,3 +522,17 @@ def test_records_that_lie_backwards_train_as_any(method: str) -> None:
 def test_the_owner_is_told_where_noise_drowns_the_classes() -> None:
     assert any(note.startswith("moments: with") for note in trained("moments", epsilon=0.05).notes)
     assert not any(note.startswith("moments: with") for note in trained("moments", epsilon=50.0).notes)
+
+
+def test_a_run_whose_ledger_was_cut_off_among_unlike_releases_is_verified(tmp_path: Path) -> None:
+    """What is charged for the rest of a line has the least noise of any release and the largest slack of any."""
+    run = BaselineRun.begin(small("moments"), shapes(), tmp_path / "run")
+    run.run(stop=lambda: run.steps_done == 1)
+    run.learner.step(1)
+    run.close()
+    ledger = release_of(tmp_path / "run") / "ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-20])
+    again = Baseline.resume(tmp_path / "run", shapes())
+    assert [line.kind for line in again.ledger.lines].count("recovered") == 1
+    found = verify_run(tmp_path / "run")
+    assert found.agrees, found.differences

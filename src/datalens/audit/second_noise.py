@@ -26,15 +26,20 @@ _EDGE = 1e-8
 """Relative error allowed to this file's own masses where they decide how far the core reaches."""
 
 
-def check_slack(values: Iterable[Any]) -> None:
+def check_slack(values: Iterable[Any], covering: Iterable[Any] = ()) -> None:
     """Every Gaussian release named in these plain values says the slack of its own sampler.
 
+    Args:
+        values: of lines that say what is released.
+        covering: of lines that pay for one that was cut off: whichever release it was, with the largest slack of any.
+
     Raises:
-        Difference: one says another, or its noise cannot be drawn.
+        Difference: one says another, or in ``covering`` less, or its noise cannot be drawn.
     """
-    for event in gaussian_events(list(values)):
+    exact, paid = (list(gaussian_events(list(part))) for part in (values, covering))
+    for event, is_enough in [*((event, same_slack) for event in exact), *((event, covers) for event in paid)]:
         kind, stddev, said = event["noise"], event["noise_stddev"], event["slack"]
-        if not any(same_slack(said, mine) for mine in slack_again(str(kind), float(stddev))):
+        if not any(is_enough(said, mine) for mine in slack_again(str(kind), float(stddev))):
             raise Difference(
                 f"ledger.jsonl: noise {stddev:g} ({kind}) has not the slack that is said, {said!r:.80}"
             )
@@ -92,6 +97,11 @@ def _log_mass(magnitude: int, stddev: float) -> float:
 def _log_tail(magnitude: int, stddev: float) -> float:
     """log P(|X| >= magnitude) of the ideal."""
     return 0.0 if magnitude == 0 else math.log(2) + float(log_ndtr((0.5 - magnitude) / stddev))
+
+
+def covers(said: Mapping[str, Any], slack: tuple[float, float]) -> bool:
+    """Whether the slack that is said is the one computed, or more."""
+    return all(said[name] >= mine * (1 - TOLERANCE) for name, mine in zip(("eta", "tau"), slack, strict=True))
 
 
 def same_slack(said: Mapping[str, Any], slack: tuple[float, float]) -> bool:

@@ -98,7 +98,10 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
         lambda: _check_settings(entries, config, release, found),
         lambda: check_order(entries),
         lambda: check_lines(entries),
-        lambda: check_slack(entry.body for entry in entries),
+        lambda: check_slack(
+            (entry.body for entry in entries if entry.kind != "recovered"),
+            (entry.body for entry in entries if entry.kind == "recovered"),
+        ),
         lambda: check_events(entries),
         lambda: _check_directions(entries, release, found),
         lambda: _check_scores(entries, release),
