@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,6 +169,20 @@ def test_keep_largest_path_of_other_devices_agrees(monkeypatch: pytest.MonkeyPat
     expected = keep_largest(magnitude, 20)
     monkeypatch.setattr(kernel, "_kth_largest", lambda keys, k: keys.topk(k, dim=-1).values[..., -1:])
     assert torch.equal(keep_largest(magnitude, 20), expected)
+
+
+def test_the_kth_largest_of_other_devices_is_torchs() -> None:
+    keys = torch.randint(0, 9, (4, 2, 30), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    elsewhere = SimpleNamespace(device=torch.device("meta"), topk=keys.topk)
+    assert torch.equal(kernel._kth_largest(elsewhere, 7), kernel._kth_largest(keys, 7))  # type: ignore[arg-type]
+
+
+def test_all_four_draws_of_a_word_are_even() -> None:
+    """Each is one of 2^16 numbers in [-1, 1): counts in 16 equal parts, with a chance of error of 1 in 10^7."""
+    draws = kernel._draw_signed_uniforms(torch.empty(1, 1, 4 * 40_000), torch.Generator().manual_seed(0))
+    for lane in draws.reshape(-1, 4).T:
+        counts = torch.histc(lane, 16, -1, 1)
+        assert float(((counts - 2500) ** 2 / 2500).sum()) < 64
 
 
 @settings(max_examples=40, deadline=None)

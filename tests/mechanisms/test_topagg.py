@@ -103,6 +103,16 @@ def test_a_release_that_does_not_fit_draws_no_noise() -> None:
     assert budget.spent_epsilon() <= 1.0
 
 
+def test_all_that_teachers_can_cast_is_released_and_one_vote_more_is_not() -> None:
+    """Ten teachers, four votes on an image, on two of three images each."""
+    mechanism = _topagg(SpyNoise(), images_per_teacher=2)
+    tally = torch.tensor([[10, -10, 10, 10, 0], [10, 10, 10, -10, 0], [0] * 5], dtype=torch.int32)
+    mechanism.release(tally, _budget(), {})
+    tally[2, 0] = 1
+    with pytest.raises(ValueError, match="more votes than 10 teachers"):
+        mechanism.release(tally, _budget(), {})
+
+
 def test_the_ledger_line_is_on_disk_before_the_noise_is_drawn(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     seen: list[list[str]] = []

@@ -9,6 +9,7 @@ import time
 from itertools import pairwise
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 from datalens.errors import ConfigError
@@ -50,6 +51,7 @@ def test_thresholds_ascend_and_the_leading_bits_are_theirs(stddev: float) -> Non
     assert table.thresholds[0] > 0
     assert table.thresholds[-1] < 2**TABLE_BITS
     assert table.high.tolist() == [threshold >> LOW_BITS for threshold in table.thresholds]
+    assert table.high.dtype == np.uint64  # as the words that it is compared with: other types meet as floats
 
 
 @pytest.mark.parametrize("stddev", STDDEVS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+import warnings
 
 import dp_accounting
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from dp_accounting import pld, rdp
 
 from datalens.errors import ConfigError
-from datalens.privacy import gaussian
+from datalens.privacy import accountant, gaussian
 from datalens.privacy.accountant import Accountant, AccountantKind, _integer_order
 from datalens.privacy.events import GaussianEvent, NoiseKind, PoissonGaussianEvent, SamplerSlack, TuningEvent
 
@@ -200,6 +201,47 @@ def test_best_order_at_the_edge_is_said():
     event = [PoissonGaussianEvent(1e-4, 1000.0, 1)]
     with pytest.warns(UserWarning, match="edge"):
         Accountant().epsilon(event, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("event", "delta", "said"),
+    [
+        (PoissonGaussianEvent(1e-4, 0.01, 1), 1e-2, {AccountantKind.RDP, AccountantKind.CLASSIC}),  # first order
+        (PoissonGaussianEvent(1e-4, 0.01, 1), 1e-5, set()),  # the second
+        (PoissonGaussianEvent(1e-4, 100.0, 1), 1e-2, {AccountantKind.CLASSIC}),  # its last; the other comes to 0
+    ],
+)
+def test_only_the_first_and_the_last_order_are_edges_of_the_conversion_in_use(event, delta, said):
+    found = set()
+    for kind in (AccountantKind.RDP, AccountantKind.CLASSIC):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Accountant(kind).epsilon(event, delta)
+        found |= {kind} if any("at the edge" in str(one.message) for one in caught) else set()
+    assert found == said
+
+
+def test_a_tuning_is_priced_by_renyi_divergences_alone():
+    assert Accountant().used_for(TuningEvent(0.1, 5.0)) is AccountantKind.RDP
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_least_noise_that_an_event_takes_costs_more_than_anyone_can_spend(kind):
+    """Beyond the range of floats a divergence once came out as none at all: epsilon 0 for no noise to speak of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert Accountant(kind).epsilon(PoissonGaussianEvent(0.5, 1e-50, 10**50), 1e-5) > 1e100
+        assert Accountant(kind).epsilon(GaussianEvent(1e50, 1e-50, 1, count=10**50), 1e-5) > 1e100
+        assert Accountant(kind).epsilon(TuningEvent(1e50, 5.0), 1e-5) > 1e90
+
+
+def test_a_curve_that_is_no_number_is_infinite(monkeypatch):
+    curve = np.full(len(accountant.POISSON_ORDERS), 0.25)
+    curve[:3] = math.nan, -1.0, math.inf
+    monkeypatch.setattr(accountant, "_poisson_curve", lambda *_: curve)
+    totals = accountant._totals(PoissonGaussianEvent(0.5, 1.0))
+    values = accountant._values_at(accountant.POISSON_ORDERS, totals, 1e-5, classic=True)
+    assert np.isposinf(values[:3]).all() and np.isfinite(values[3:]).all()
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -246,6 +246,17 @@ def test_authorisation_survives_json():
         Authorisation.from_json({"epsilon": 1.0})
 
 
+def test_what_costs_next_to_nothing_is_counted_to_2_to_the_53():
+    budget = Budget(Ledger.in_memory(), Authorisation(0.5, 1e-5))
+    assert budget.remaining_releases(GaussianEvent(1e-12, 1e6, 1)) == 2**53 - 1
+
+
+def test_a_changed_authorisation_answers_with_its_line():
+    ledger = Ledger.in_memory()
+    budget = Budget(ledger, Authorisation(0.2, 1e-5))
+    assert budget.authorise(Authorisation(0.3, 1e-5), "more") == ledger.lines[-1]
+
+
 def test_a_later_raise_is_recorded_as_decided_after_looking():
     ledger = Ledger.in_memory()
     budget = Budget(ledger, Authorisation(0.2, 1e-5))

@@ -110,6 +110,21 @@ def test_the_bound_never_exceeds_the_independent_one_and_falls_with_q():
     assert rdp_bound(2.0, 0.0, -3.0) == 0.0
 
 
+@pytest.mark.parametrize(("order", "mu", "log_q"), [(2.0, 0.05, -5.0), (3.0, 0.1, -8.0), (1.2, 0.02, -20.0)])
+def test_the_bound_is_theorem_4_at_its_best_orders(order: float, mu: float, log_q: float):
+    """Written out in many digits, with mu_2 = sqrt(2L)/mu and mu_1 one more, above the order asked."""
+    with mpmath.workdps(60):
+        root = mpmath.sqrt(-2 * mpmath.mpf(log_q)) / mu
+        order_1, order_2, q = 1 + root, root, mpmath.exp(log_q)
+        cost_1, cost_2 = (one * mpmath.mpf(mu) ** 2 / 2 for one in (order_1, order_2))
+        factor_a = (1 - q) / (1 - (q * mpmath.exp(cost_2)) ** ((order_2 - 1) / order_2))
+        factor_b = mpmath.exp(cost_1) / q ** (1 / (order_1 - 1))
+        total = (1 - q) * factor_a ** (order - 1) + q * factor_b ** (order - 1)
+        expected = float(mpmath.log(total) / (order - 1))
+    assert order < 1 + float(root)
+    assert rdp_bound(order, mu, log_q) == pytest.approx(expected, rel=1e-9)
+
+
 def test_theorem_4_needs_more_than_its_printed_condition():
     """With alpha_2 large the printed condition allows any q, though q exp(alpha_2) > 1 leaves A without
     meaning."""

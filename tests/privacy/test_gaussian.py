@@ -137,3 +137,4 @@ def test_the_ends_of_the_curve():
     assert gaussian.delta_of(-math.log(4), 0.0) == pytest.approx(0.75)
     assert gaussian.log_delta_of(5.0, math.inf) == 0.0
     assert gaussian.log_delta_of(math.inf, 5.0) == -math.inf
+    assert gaussian.log_delta_of(-1e-17, 1e-18) == -math.inf  # next to nothing is lost, and rounds to nothing

@@ -11,7 +11,7 @@ from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent, times
-from datalens.privacy.guarantee import guaranteed_epsilon
+from datalens.privacy.guarantee import _as_one_release, guaranteed_epsilon, planned_events
 from datalens.privacy.ledger import Ledger
 
 STEP = GaussianEvent(2 * math.sqrt(10), 200.0, coordinates=784)
@@ -68,3 +68,17 @@ def test_nonsense_is_refused() -> None:
             guaranteed_epsilon(ledger, delta)
     with pytest.raises(LedgerError, match="authorises nothing"):
         guaranteed_epsilon(Ledger.in_memory(), 1e-5)
+
+
+def test_the_plan_in_a_ledgers_first_line_is_what_other_deltas_are_priced_by() -> None:
+    planned = (times(STEP, 7), GaussianEvent(1.0, 50.0, 1))
+    terms = Authorisation(2.0, 1e-5)
+    ledger = _ledger(terms, 0, planned_events=[event.to_json() for event in planned])
+    assert planned_events(ledger, terms) == planned
+    assert guaranteed_epsilon(ledger, 1e-7) == Accountant().epsilon(planned, 1e-7)
+
+
+def test_a_ceiling_below_the_first_look_is_found_from_above() -> None:
+    least = Authorisation(1e-9, 1e-300)
+    found = Accountant().epsilon(_as_one_release(least), 1e-300)
+    assert 1e-9 <= found <= 1e-9 * (1 + 1e-6)

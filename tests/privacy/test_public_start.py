@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from datalens.privacy import promises
 from datalens.privacy.public_start import start_words
+from datalens.training.public_init import StartSource
 
 
 def test_nothing_is_said_of_a_run_that_begins_at_random() -> None:
     assert start_words({}) == {}
 
 
-@pytest.mark.parametrize(("source", "same_classes"), list(promises.START_CLASSES))
+@pytest.mark.parametrize(("source", "same_classes"), list(product(StartSource, [True, False])))
 @pytest.mark.parametrize("discriminators", [True, False])
 def test_every_kind_of_start_has_its_sentence(source: str, same_classes: bool, discriminators: bool) -> None:
     said = {"source": source, "name": "letters", "same_classes": same_classes, "sha256": "abc"}

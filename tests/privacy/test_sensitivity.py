@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from datalens.mechanisms.topagg import TopAgg
 from datalens.noise import make_noise
 from datalens.privacy.events import NoiseKind
-from datalens.privacy.sensitivity import images_voted, topagg_sensitivity
+from datalens.privacy.sensitivity import images_voted, sketch_sensitivity, topagg_sensitivity
 from datalens.training.config import Voting
 
 
@@ -38,3 +38,27 @@ def test_what_is_charged_is_for_the_images_voted_on(batch: int, cap: int | None,
     assert Voting(batch_size=batch, images_per_teacher=cap).images_voted == voted
     mechanism = TopAgg(10, 5, 50.0, 0.5, make_noise(NoiseKind.ROUNDED), cap, 3)
     assert mechanism.event(batch, 64).sensitivity == topagg_sensitivity(5, voted, 3)
+
+
+@pytest.mark.parametrize(("dim", "rows", "buckets"), [(6, 3, 5), (40, 3, 5), (30, 1, 200)])
+def test_a_sketch_moves_by_at_most_its_spectral_norm_or_its_fullest_buckets(
+    dim: int, rows: int, buckets: int
+) -> None:
+    """Against the matrix written out: the norm is NumPy's, and no vote of k signs moves its sketch further."""
+    rng = np.random.default_rng(dim)
+    bucket_JD, sign_JD = rng.integers(0, buckets, (rows, dim)), rng.choice([-1, 1], (rows, dim))
+    matrix = np.zeros((rows, buckets, dim))
+    for row in range(rows):
+        for place in range(dim):
+            matrix[row, bucket_JD[row, place], place] = sign_JD[row, place]
+    norm = float(np.linalg.norm(matrix.reshape(rows * buckets, dim), 2))
+    for top_k in (1, 3, dim):
+        found = sketch_sensitivity(bucket_JD, sign_JD, buckets, top_k, 4, 3) / (3 * 2 * 2)
+        assert found <= norm * np.sqrt(top_k) * (1 + 1e-8)
+        furthest = 0.0
+        for _ in range(300):
+            vote_D = np.zeros(dim)
+            vote_D[rng.choice(dim, top_k, replace=False)] = rng.choice([-1.0, 1.0], top_k)
+            furthest = max(furthest, float(np.linalg.norm(matrix @ vote_D)))
+        assert 0 < furthest <= found
+    assert sketch_sensitivity(bucket_JD, sign_JD, buckets, 1, 1) == pytest.approx(2 * np.sqrt(rows))

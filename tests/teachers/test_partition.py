@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 from scipy import stats
 
 from datalens.errors import CheckpointError, ConfigError, DataError
+from datalens.teachers import partition
 from datalens.teachers.partition import Partition
 
 
@@ -72,6 +73,12 @@ def test_the_injection_is_uniform(seeded: bool) -> None:
         counts[ways[tuple(partition.slot_of_record.tolist())]] += 1
     assert counts.sum() == 6000
     assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_equal_halves_of_keys_are_told_apart_by_the_other_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = np.array([[5, 2], [5, 0], [1, 9], [5, 1]], np.uint64)
+    monkeypatch.setattr(partition.os, "urandom", lambda count: keys.tobytes()[:count])
+    assert partition._os_permutation(4).tolist() == [2, 1, 3, 0]
 
 
 def test_chi_square_would_catch_the_usual_mistake() -> None:

@@ -208,6 +208,8 @@ NoisyEvent = GaussianEvent | PoissonGaussianEvent
 """Events with noise of their own, on so many coordinates."""
 
 Event = NoisyEvent | TuningEvent
+_LARGEST = 1e50
+"""Of every number of an event, and 1 over the least: their squares, ratios and counts together stay within floats."""
 _Same = TypeVar("_Same", bound=Event)
 
 
@@ -276,8 +278,10 @@ def _set_positive(event: object, name: str) -> None:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    if not number > 0 or math.isinf(number):
         raise ConfigError(f"{name}={value!r} must be above 0 and finite: correct it")
+    if not 1 / _LARGEST <= number <= _LARGEST:
+        raise ConfigError(f"{name}={value!r} must be from {1 / _LARGEST:g} to {_LARGEST:g}: correct it")
     object.__setattr__(event, name, number)
 
 
@@ -287,6 +291,7 @@ def _set_whole(event: object, name: str) -> None:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = -1
-    if number < 1:
-        raise ConfigError(f"{name}={value!r} must be a whole number, 1 or more: correct it")
+    if not 1 <= number <= _LARGEST:
+        most = "" if number < 1 else f", at most {_LARGEST:g}"
+        raise ConfigError(f"{name}={value!r} must be a whole number, 1 or more{most}: correct it")
     object.__setattr__(event, name, number)
