@@ -103,7 +103,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == package or "datalens.dpsgd" in name]:
+    for name in [name for name in sys.modules if package in name.split(".") or "datalens.dpsgd" in name]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     try:

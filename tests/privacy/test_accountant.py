@@ -206,9 +206,17 @@ def test_best_order_at_the_edge_is_said():
 @pytest.mark.parametrize(
     ("event", "delta", "said"),
     [
-        (PoissonGaussianEvent(1e-4, 0.01, 1), 1e-2, {AccountantKind.RDP, AccountantKind.CLASSIC}),  # first order
+        (
+            PoissonGaussianEvent(1e-4, 0.01, 1),
+            1e-2,
+            {AccountantKind.RDP, AccountantKind.CLASSIC},
+        ),  # first order
         (PoissonGaussianEvent(1e-4, 0.01, 1), 1e-5, set()),  # the second
-        (PoissonGaussianEvent(1e-4, 100.0, 1), 1e-2, {AccountantKind.CLASSIC}),  # its last; the other comes to 0
+        (
+            PoissonGaussianEvent(1e-4, 100.0, 1),
+            1e-2,
+            {AccountantKind.CLASSIC},
+        ),  # its last; the other comes to 0
     ],
 )
 def test_only_the_first_and_the_last_order_are_edges_of_the_conversion_in_use(event, delta, said):

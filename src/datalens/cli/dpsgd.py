@@ -15,10 +15,13 @@ from datalens.cli.known import SOURCES
 from datalens.cli.options import (
     data_options,
     data_words,
+    device_option,
     is_given,
     json_option,
+    owner_options,
     public_option,
     quiet_option,
+    run_options,
     tensorboard_option,
     verbose_option,
 )
@@ -53,13 +56,7 @@ SETTING_OF_OPTION = {
 
 @click.command(cls=Once, short_help="Train a classifier by DP-SGD with TopAgg.")
 @click.argument("source", type=Text(*SOURCES, paths=True))
-@click.option("--out", type=Text(paths=True), metavar="RUN", help="A new folder for the run.")
-@click.option(
-    "--resume",
-    type=Text(paths=True),
-    metavar="RUN",
-    help="Go on with an interrupted run, with the same data.",
-)
+@run_options
 @click.option(
     "--config",
     "config_file",
@@ -98,15 +95,8 @@ SETTING_OF_OPTION = {
     "--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED), help="The first word will do."
 )
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
-@click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
-@click.option(
-    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
-)
-@click.option("--data-name", type=Text(), help="The name that the budget file must have.")
-@click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
-@click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
-@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
-@click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
+@owner_options
+@device_option
 @click.option("--checkpoint-every", type=Whole(), show_default="100", help="Steps between checkpoints.")
 @data_options
 @public_option

@@ -16,9 +16,12 @@ from datalens.cli.known import CUSTOM, DATALENS, METHODS, RECIPES, SOURCES
 from datalens.cli.options import (
     data_options,
     data_words,
+    device_option,
     json_option,
+    owner_options,
     public_option,
     quiet_option,
+    run_options,
     tensorboard_option,
     verbose_option,
 )
@@ -52,13 +55,7 @@ _RECIPES = "the recipe's"
 
 @click.command(cls=Once, short_help="Train a generator on sensitive images.")
 @click.argument("source", type=Text(*SOURCES, paths=True))
-@click.option("--out", type=Text(paths=True), metavar="RUN", help="A new folder for the run.")
-@click.option(
-    "--resume",
-    type=Text(paths=True),
-    metavar="RUN",
-    help="Go on with an interrupted run, with the same data.",
-)
+@run_options
 @click.option(
     "--method",
     type=Text(*METHODS),
@@ -123,17 +120,12 @@ _RECIPES = "the recipe's"
     "--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED), help="The first word will do."
 )
 @click.option("--insecure-seed", type=Whole(0), help="Repeatable, noise included: for experiments only.")
-@click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
 @click.option(
     "--score-noise",
     type=Number(0, above=True),
     show_default="no such score",
     help="Leave room for one score on people's data, with this noise in right predictions.",
 )
-@click.option(
-    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
-)
-@click.option("--data-name", type=Text(), help="The name that the budget file must have.")
 @click.option(
     "--public-init",
     type=Text(*SOURCES, paths=True),
@@ -143,10 +135,8 @@ _RECIPES = "the recipe's"
 @click.option(
     "--public-init-is-public", is_flag=True, help="The folder or file given to --public-init is public."
 )
-@click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
-@click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
-@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
-@click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
+@owner_options
+@device_option
 @click.option("--chunk-size", type=Whole(), show_default="what suits", help="Teachers handled at once.")
 @click.option(
     "--teacher-store",

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from datalens.cli.known import CUSTOM, RECIPES, SOURCES
-from datalens.cli.options import data_options, data_settings, json_option, quiet_option
+from datalens.cli.options import (
+    data_options,
+    data_settings,
+    device_option,
+    json_option,
+    owner_options,
+    quiet_option,
+)
 from datalens.cli.output import Output, refuse_released
 from datalens.cli.params import Kind, Number, Once, Text, Whole
 from datalens.cli.reporting import pages_after
@@ -70,15 +77,8 @@ CANDIDATE_SECTIONS = ("voting", "teachers", "student")
     "--accountant", type=Kind(AccountantKind), show_default="exact", help="A tuning's exact is rdp."
 )
 @click.option("--noise", type=Kind(NoiseKind), show_default=str(NoiseKind.ROUNDED))
-@click.option("--group-size", type=Whole(), show_default="1", help="Records that one person may own.")
-@click.option(
-    "--budget-file", type=Text(paths=True), metavar="FILE", help="The data set's budget, charged too."
-)
-@click.option("--data-name", type=Text(), help="The name that the budget file must have.")
-@click.option("--num-records", type=Whole(), help="Public upper bound on the number of records.")
-@click.option("--public-record-count", is_flag=True, help="The number of records in SOURCE may be known.")
-@click.option("--labels-are-public", is_flag=True, help="The class list found in SOURCE may be known.")
-@click.option("--device", type=Text(), show_default="cpu", help="As PyTorch names it.")
+@owner_options
+@device_option
 @data_options
 @quiet_option
 @json_option
