@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import numpy as np
@@ -62,6 +63,15 @@ def test_seeded_streams_depend_on_key_and_call() -> None:
     assert SeededEntropy(b"a").words(4).tolist() != SeededEntropy(b"b").words(4).tolist()
     assert not SeededEntropy(b"a").secure
     assert OsEntropy().secure
+
+
+def test_a_seeded_stream_is_that_of_every_version() -> None:
+    """Equal seeds give equal runs: SHAKE-256 of the key's length, the key and the number of the call."""
+    entropy = SeededEntropy(b"key")
+    for call in range(2):
+        header = bytes([0] * 7 + [3]) + b"key" + bytes([0] * 7 + [call])
+        expected = np.frombuffer(hashlib.shake_256(header).digest(40), "<u8")
+        np.testing.assert_array_equal(entropy.words(5), expected)
 
 
 def test_an_empty_key_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from datalens.errors import ConfigError, MissingExtraError
 from datalens.noise import NoiseSource, make_noise
+from datalens.noise.gaussian import ContinuousGaussian
 from datalens.privacy.events import NoiseKind, SamplerSlack
 
 SECURE = {
@@ -57,6 +59,19 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "opendp.mod", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'datalens-dp\[discrete\]'"):
         make_noise(NoiseKind.DISCRETE)
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_continuous_noise_is_finite_for_every_word(word: int) -> None:
+    class Same:
+        secure = False
+
+        def words(self, count: int) -> np.ndarray:
+            return np.full(count, word, np.uint64)
+
+    draws = ContinuousGaussian(Same()).sample((4,), 1.0)
+    assert np.isfinite(draws).all()
+    assert abs(draws).max() == pytest.approx(math.sqrt(2 * 54 * math.log(2)) if word == 0 else 0, abs=1e-7)
 
 
 def test_continuous_noise_of_odd_counts() -> None:

@@ -43,6 +43,11 @@ def test_the_number_of_releases_is_the_largest_that_fits(kind, target):
     assert calibration.epsilon_for(EVENT, count + 1, 1e-5, kind) > target
 
 
+def test_what_costs_next_to_nothing_is_counted_to_2_to_the_53():
+    bare = GaussianEvent(1e-12, 1e6, 1)
+    assert calibration.max_releases(bare, 1.0, 1e-5, AccountantKind.EXACT) == 2**53 - 1
+
+
 def test_steps_of_mnist_at_epsilon_one():
     step = GaussianEvent(2 * math.sqrt(200 * 15), 5000.0, coordinates=15 * 784)
     found = [calibration.max_releases(step, 1.0, 1e-5, kind) for kind in KINDS]

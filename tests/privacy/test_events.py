@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from datalens.errors import ConfigError, LedgerError
@@ -48,6 +50,12 @@ from datalens.privacy.events import (
 def test_what_has_no_meaning_is_refused(make: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         make()
+
+
+def test_numbers_of_other_libraries_become_plain_ones() -> None:
+    event = GaussianEvent(np.float32(2.0), np.float64(4.0), np.int64(3), count=np.uint8(2))  # type: ignore[arg-type]
+    plain = GaussianEvent(2.0, 4.0, 3, count=2).to_json()
+    assert json.loads(json.dumps(event.to_json())) == plain
 
 
 def test_the_edges_are_allowed() -> None:

@@ -20,7 +20,7 @@ def reference_log_delta(epsilon: float, mu: float) -> float:
 
 @pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.049, 0.051, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0])
 def test_exact_curve_agrees_with_high_precision(mu):
-    for distance in (0.0, 0.1, 1.0, 4.9, 5.1, 11.0):
+    for distance in (0.0, 0.1, 1.0, 4.9, 5.1, 11.0, 31.0, 90.0):
         for epsilon in (distance * mu, mu * mu / 2 + distance * mu, max(0.0, mu * mu / 2 - distance * mu)):
             expected = reference_log_delta(epsilon, mu)
             found = gaussian.log_delta_of(epsilon, mu)

@@ -119,7 +119,7 @@ class Budget:
         return max(0.0, self.authorised_epsilon() - self.spent_epsilon())
 
     def remaining_releases(self, event: Event) -> int:
-        """How many more times ``event`` fits (at most 2^53 are looked for)."""
+        """How many more times ``event`` fits, below 2^53."""
         low, high = 0, 1
         while high < 2**53 and self._fits(event, high):
             low, high = high, 2 * high

@@ -36,7 +36,7 @@ def smallest_epsilon(event: Event, delta: float, accountant: AccountantKind) -> 
 
 
 def max_releases(event: Event, epsilon: float, delta: float, accountant: AccountantKind) -> int:
-    """The largest number of ``event`` that costs at most ``epsilon``; 0 where not even one fits.
+    """The largest number of ``event`` below 2^53 that costs at most ``epsilon``; 0 where not even one fits.
 
     Raises:
         ConfigError: epsilon not above 0, or delta outside (0, 1).
@@ -47,7 +47,7 @@ def max_releases(event: Event, epsilon: float, delta: float, accountant: Account
     """
     _check_target(epsilon, delta)
     low, high = 0, 1
-    while high <= _MOST_RELEASES and epsilon_for(event, high, delta, accountant) <= epsilon:
+    while high < _MOST_RELEASES and epsilon_for(event, high, delta, accountant) <= epsilon:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
