@@ -31,6 +31,7 @@ _LEAST_GAP, _MOST_GAP, _PLACES = 0.01, 131071.0, 300
 _FAR, _FINE = 14.0, 0.125
 _USEFUL = 3000.0
 _LARGEST = 600.0
+_LEAST_NOISE = 0.01
 
 
 class Between(float):
@@ -49,13 +50,14 @@ def steps_again(events: Iterable[Mapping[str, Any]]) -> Steps:
     """The sampled steps among events as the ledger's JSON has them, those without noise left out.
 
     Raises:
-        ValueError: a probability or a multiplier that none can have.
+        ValueError: a probability or a multiplier that none can have, or so little noise that the integrals would
+            not end; it costs an epsilon of thousands.
     """
     counts: dict[tuple[float, float], int] = {}
     for event in events:
         if event["type"] == SAMPLED and event["noise"] != "none":
             key = float(event["sampling_probability"]), float(event["noise_multiplier"])
-            if not (0 < key[0] <= 1 and 0 < key[1] < math.inf):
+            if not (0 < key[0] <= 1 and _LEAST_NOISE <= key[1] < math.inf):
                 raise ValueError(f"sampled with probability {key[0]:g} and noise {key[1]:g}")
             counts[key] = counts.get(key, 0) + event["count"]
     return tuple(sorted((*key, count) for key, count in counts.items()))
