@@ -139,6 +139,12 @@ def test_a_step(run) -> None:
     assert found["disk_mib"] > 0 < found["peak_resident_mib"]
 
 
+def test_a_step_on_images_drawn_by_lot(run) -> None:
+    found = run("step", "random", "--recipe", "colour-quick", "--num-records", "40", "--num-teachers", "4",
+                "--steps", "1")  # fmt: skip
+    assert (found["source"], found["records"], found["teachers"]) == ("random", 40, 4)
+
+
 def test_a_long_training_goes_on_where_it_was(run, tmp_path: Path) -> None:
     words = ("shapes", "--num-teachers", "50", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "log.json"),
              "--samples", "40")  # fmt: skip
