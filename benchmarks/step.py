@@ -5,9 +5,9 @@
     python benchmarks/step.py mnist --recipe mnist-quick --num-teachers 20000 --teacher-store disk --steps 5
     python benchmarks/step.py random --recipe colour-quick --num-records 162770 --steps 2
 
-The source `random` is colour images of 64x64 drawn by lot, of two classes, as many as CelebA trains on. The first step
-is timed apart: teachers are made in it, and take more steps than later. Prints one line of JSON, and one to standard
-error after every step.
+The source `random` is colour images of 64x64 drawn by lot, of two classes, as many as CelebA trains on. The first
+step is timed apart: teachers are made in it, and take more steps than later. Prints one line of JSON, and one to
+standard error after every step.
 """
 
 from __future__ import annotations

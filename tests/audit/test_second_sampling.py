@@ -57,7 +57,7 @@ def test_what_the_account_finds_lies_between(
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, 1e-160, 0.001])
 def test_no_noise_to_speak_of_is_refused_before_its_integrals_fill_the_memory(multiplier: float) -> None:
     event = {**PoissonGaussianEvent(0.1, 1.0).to_json(), "noise_multiplier": multiplier}
-    with pytest.raises(Difference, match="cannot be read: sampled with probability 0.1 and noise"):
+    with pytest.raises(Difference, match=r"cannot be read: sampled with probability 0\.1 and noise"):
         epsilon_again([event], 1e-5, "exact")
 
 
