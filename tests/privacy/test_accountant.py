@@ -243,6 +243,19 @@ def test_the_least_noise_that_an_event_takes_costs_more_than_anyone_can_spend(ki
         assert Accountant(kind).epsilon(TuningEvent(1e50, 5.0), 1e-5) > 1e90
 
 
+@pytest.mark.parametrize("kind", [AccountantKind.RDP, AccountantKind.CLASSIC])
+@pytest.mark.parametrize("steps", [PoissonGaussianEvent(0.01, 1.0, 1000), PoissonGaussianEvent(0.2, 2.3, 60)])
+def test_the_best_order_between_two_of_the_grid_is_found(kind, steps):
+    """On both sides of the best of the grid: within four ten-thousandths of the least of 400 orders around it."""
+    classic = kind is AccountantKind.CLASSIC
+    totals = accountant._totals(steps)
+    for delta in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
+        found, best = accountant._best_on_grid(totals, delta, classic=classic)
+        around = np.linspace(accountant.POISSON_ORDERS[best - 1], accountant.POISSON_ORDERS[best + 1], 400)
+        least = accountant._values_at(tuple(around.tolist()), totals, delta, classic=classic).min()
+        assert least * (1 - 1e-9) <= found <= least * (1 + 4e-4)
+
+
 def test_a_curve_that_is_no_number_is_infinite(monkeypatch):
     curve = np.full(len(accountant.POISSON_ORDERS), 0.25)
     curve[:3] = math.nan, -1.0, math.inf

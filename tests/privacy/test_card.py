@@ -21,8 +21,16 @@ from datalens.data import load
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_dataset, licence_of, size_category, yaml_text
 from datalens.privacy.card_subject import usage
+from datalens.privacy.card_words import listed
+from datalens.privacy.data_card import _later, _notion
 from datalens.privacy.neighbours import adjacency_means
-from datalens.privacy.promises import ADD_OR_REMOVE, BLANKED, CERTIFICATE_FILE, METHOD_TEXT
+from datalens.privacy.promises import (
+    ADD_OR_REMOVE,
+    ADD_OR_REMOVE_GROUP,
+    BLANKED,
+    CERTIFICATE_FILE,
+    METHOD_TEXT,
+)
 
 
 def front_of(page: str) -> dict:
@@ -145,3 +153,29 @@ def test_class_names_of_any_kind_in_the_columns() -> None:
     assert json.dumps(front_of(front)["configs"]) == (
         '[{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}]'
     )
+
+
+def test_a_long_list_of_words_ends_in_dots() -> None:
+    words = [f"w{place}" for place in range(25)]
+    assert listed(words) == ", ".join([*words[:20], "..."])
+    assert listed(words[:20]) == ", ".join(words[:20])
+    assert listed([]) == "none"
+
+
+def test_the_notion_of_a_page_is_the_certificates() -> None:
+    guarantee = {"adjacency": ADD_OR_REMOVE_GROUP, "group_size": 1}
+    assert _notion(guarantee) == "adding or removing one group (all its records)"
+    assert _notion({"adjacency": ADD_OR_REMOVE, "group_size": 1}) == "adding or removing one record"
+    assert "up to 3 records of one person" in _notion({"adjacency": ADD_OR_REMOVE, "group_size": 3})
+
+
+def test_what_was_changed_on_the_way_is_on_the_page() -> None:
+    change = {"from_step": 7, "top_k": 5, "noise_stddev": 12.0, "vote_threshold": 0.5, "num_steps": 9}
+    certificate = {
+        "later_authorisations": [{"epsilon": 3.0}],
+        "mechanism": {"changed_on_resume": [change]},
+    }
+    page = "\n".join(_later(certificate))
+    assert "epsilon 3 was authorised after looking" in page
+    assert "from step 7 on: 5 votes an image, noise 12, threshold 0.5, 9 steps in all" in page
+    assert _later({"later_authorisations": [], "mechanism": {"changed_on_resume": []}}) == []

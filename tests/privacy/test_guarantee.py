@@ -11,7 +11,7 @@ from datalens.privacy.accountant import Accountant, AccountantKind
 from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent, times
-from datalens.privacy.guarantee import _as_one_release, guaranteed_epsilon, planned_events
+from datalens.privacy.guarantee import _as_one_release, counted, guaranteed_epsilon, planned_events
 from datalens.privacy.ledger import Ledger
 
 STEP = GaussianEvent(2 * math.sqrt(10), 200.0, coordinates=784)
@@ -82,3 +82,8 @@ def test_a_ceiling_below_the_first_look_is_found_from_above() -> None:
     least = Authorisation(1e-9, 1e-300)
     found = Accountant().epsilon(_as_one_release(least), 1e-300)
     assert 1e-9 <= found <= 1e-9 * (1 + 1e-6)
+
+
+def test_only_what_promises_nothing_is_told_of_a_release_without_noise() -> None:
+    assert counted((STEP,), Authorisation(2.0, 1e-5)) == (STEP,)
+    assert Accountant().epsilon(counted((STEP,), Authorisation.not_private()), 1e-5) == math.inf

@@ -319,6 +319,24 @@ def test_closed_missing_and_read_only_ledgers_refuse_lines(tmp_path):
         Ledger.create(tmp_path / "no" / "folder", {})
 
 
+def test_a_ledger_that_could_not_be_made_leaves_nothing_open_or_behind(tmp_path, monkeypatch):
+    opened, closed = [], []
+    really_open, really_close = os.open, os.close
+    monkeypatch.setattr(
+        os, "open", lambda *how, **more: opened.append(really_open(*how, **more)) or opened[-1]
+    )
+    monkeypatch.setattr(os, "close", lambda one: closed.append(one) or really_close(one))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("datalens.privacy.ledger.publish", full)
+    with pytest.raises(LedgerError, match="No space left on device"):
+        Ledger.create(tmp_path / "ledger.jsonl", {})
+    assert opened and sorted(opened) == sorted(closed)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_kill_in_the_middle_of_charging_never_loses_a_release(tmp_path):
     code = (
         "import sys\nfrom datalens.privacy.ledger import Ledger\nfrom datalens.privacy.events import "

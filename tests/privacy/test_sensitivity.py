@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -62,3 +64,20 @@ def test_a_sketch_moves_by_at_most_its_spectral_norm_or_its_fullest_buckets(
             furthest = max(furthest, float(np.linalg.norm(matrix @ vote_D)))
         assert 0 < furthest <= found
     assert sketch_sensitivity(bucket_JD, sign_JD, buckets, 1, 1) == pytest.approx(2 * np.sqrt(rows))
+
+
+def test_no_vote_at_all_passes_the_bound_of_a_sketch() -> None:
+    """Every set of coordinates with every sign: the bound by the fullest buckets is reached by some of them."""
+    bucket_JD, sign_JD = np.array([[0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2]]), np.ones((2, 6))
+    sketch = np.zeros((2, 3, 6))
+    for row, place in itertools.product(range(2), range(6)):
+        sketch[row, bucket_JD[row, place], place] = sign_JD[row, place]
+    for top_k in range(1, 7):
+        furthest = max(
+            float(np.linalg.norm(sketch[:, :, list(places)] @ np.array(signs)))
+            for places in itertools.combinations(range(6), top_k)
+            for signs in itertools.product([-1.0, 1.0], repeat=top_k)
+        )
+        bound = sketch_sensitivity(bucket_JD, sign_JD, 3, top_k, 1) / 2
+        assert furthest <= bound * (1 + 1e-12)
+        assert bound <= furthest * 1.2
