@@ -313,7 +313,7 @@ def _values_at(orders: tuple[float, ...], totals: _Totals, delta: float, *, clas
     order = np.array(orders)
     curve = order * (totals.mu**2 / 2) + totals.tuning_excess + totals.log_tries / (order - 1)
     for sampling_probability, noise_multiplier, count in totals.poisson:
-        curve = curve + count * _poisson_curve(sampling_probability, noise_multiplier, orders)
+        curve = curve + float(count) * _poisson_curve(sampling_probability, noise_multiplier, orders)
     curve = np.where(np.isnan(curve) | (curve < 0), np.inf, curve)
     values = curve - math.log(delta) / (order - 1)
     if classic:
