@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from datalens.cli.main import main
 from datalens.data.images import LabelledImages
 from datalens.errors import DataError
 from datalens.experiments import dpsgd_figures, dpsgd_paper, dpsgd_records, extractors, sweep
+from datalens.experiments.dpsgd_alike import table_alike
 from datalens.experiments.dpsgd_cells import ACCURACY, DpsgdCell
 from datalens.experiments.dpsgd_figures import draw_features, draw_figure_3
 from datalens.experiments.dpsgd_records import records_of
@@ -208,3 +210,12 @@ def test_all_of_it_is_drawn_by_name(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert all((tmp_path / f"{name}.md").exists() for name in names)
     assert "not run" in said and "ResNet-18 of ImageNet" in said
+
+
+def test_alike_rows_differ_in_what_is_kept_alone() -> None:
+    rows = table_alike().rows
+    for share, whole, _ in zip(*(rows[place::3] for place in range(3)), strict=True):
+        assert isinstance(share.cell, DpsgdCell) and isinstance(whole.cell, DpsgdCell)
+        assert (share.cell.keep, whole.cell.keep) == (0.7, 1.0)
+        assert whole.cell == replace(share.cell, keep=1.0)
+        assert whole.cell.num_steps() == share.cell.num_steps()

@@ -11,6 +11,7 @@ from datalens.experiments.cells import DATA_SETS, Cell
 from datalens.experiments.compared import rows_of_others
 from datalens.experiments.compressions import table_5
 from datalens.experiments.contenders import DATALENS
+from datalens.experiments.dpsgd_alike import table_alike
 from datalens.experiments.dpsgd_tables import DPSGD_TABLES
 from datalens.experiments.dpsgd_tensors import table_tensors
 from datalens.experiments.emoji import table_emoji
@@ -282,6 +283,7 @@ TABLES = {
     "table7": table_7,
     **DPSGD_TABLES,
     "dpsgd-tensors": table_tensors,
+    "dpsgd-alike": table_alike,
     "table12": table_12,
     "images": table_images,
     "networks": table_networks,
