@@ -219,6 +219,8 @@ def _fault(outcome: Outcome, usual: Outcome, leaf: str, value: str) -> str | Non
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
         return math.isnan(other)
+    if isinstance(one, float) and type(other) is int:
+        return one == float(other)  # 10^30 is no float, the nearest one will do
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 

@@ -82,11 +82,12 @@ def baseline_config(method: str, options: dict[str, Any], source: str) -> Baseli
     """
     from datalens.baselines.priors import usual_settings
     from datalens.baselines.registry import parse_baseline
+    from datalens.training.sections import merged
 
     changes: dict[str, Any] = {"method": method}
     if options.get("config_file") is not None:
         changes |= _file_changes(method, Path(options["config_file"]))
-    changes["settings"] = usual_settings(method, source) | changes.get("settings", {})
+    changes["settings"] = merged(usual_settings(method, source), changes.get("settings", {}))
     for option, (section, name) in _taken().items():
         if is_given(options.get(option)):
             changes[section] = {**changes.get(section, {}), name: options[option]}

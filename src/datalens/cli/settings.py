@@ -14,8 +14,11 @@ from datalens.privacy.events import NoiseKind
 from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config, parse_config, read_toml
 from datalens.training.plan import least_epsilon
+from datalens.training.sections import merged
 
 DEFAULT_RECIPE = "quick"
+_NO_FLOAT = 2**1024
+"""A whole number of this size, which a file may hold, is no float."""
 RECIPE_OF_SOURCE = {
     "mnist": "mnist-quick",
     "fashion-mnist": "fashion-quick",
@@ -78,9 +81,7 @@ def build_config(
         if is_given(options.get(option)):
             changes.setdefault(section, {})[name] = options[option]
     base = _base(named, changes.get("privacy", {}).get("epsilon"))
-    settings = base.model_dump()
-    for section, values in changes.items():
-        settings[section].update(values)
+    settings = merged(base.model_dump(), changes)
     _lift_recipe_limits(settings, changes)
     _check_epsilon(settings)
     return parse_config(settings)
@@ -123,7 +124,7 @@ def _file_changes(path: Path) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_FLOAT
 
 
 def _base(name: str, epsilon: Any) -> Config:

@@ -31,6 +31,7 @@ from datalens.training.sections import (
     Slots,
     Width,
     known_name,
+    merged,
     validated,
 )
 
@@ -262,10 +263,8 @@ class Config(RunSettings):
                 raise ConfigError(f"setting {path!r} is unknown; known sections: {', '.join(data)}")
             if name:
                 data[section][name] = value
-            elif isinstance(value, dict) and isinstance(data[section], dict):
-                data[section].update(value)
             else:
-                data[section] = value
+                data = merged(data, {section: value})
         return parse_config(data)
 
 

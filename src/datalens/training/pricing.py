@@ -178,13 +178,16 @@ def drowned(config: Config, dim: int) -> ConfigError:
     """The refusal of a plan whose noise hides all votes: what would help, and the smallest epsilon that does."""
     voting, privacy = config.voting, config.privacy
     least = least_epsilon(config, dim)
-    remedy = "a smaller top_k or batch, fewer steps, or more teachers"
+    smaller = "top_k or batch" if privacy.group_size == 1 else "group_size, top_k or batch"
+    remedy = f"a smaller {smaller}, fewer steps, or more teachers"
     if math.isinf(cost(_draft(config, dim, noise_limit(config)), voting.num_steps or 1, config)):
         return ConfigError(
             f"delta = {privacy.delta:g}: these releases have no finite cost there, even with the most noise; "
             "use a larger delta, a smaller top_k, group_size or batch, or fewer steps"
         )
-    if least is not None:
+    if voting.vote_threshold is not None and voting.vote_threshold > 1:  # noise alone reaches it
+        remedy = f"a vote_threshold of at most 1, {remedy}"
+    elif least is not None:
         remedy = f"epsilon {rounded_up(least)} or more, {remedy}"
     elif voting.vote_threshold is not None:
         remedy = f"a vote_threshold below {voting.vote_threshold:g}, or more teachers"

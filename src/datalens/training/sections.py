@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -30,6 +31,20 @@ class Section(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", strict=True, validate_default=True
     )
+
+
+def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others in their place, table within table: what the changes do not name stays as it is.
+
+    >>> merged({"a": {"b": 1, "c": {"d": 2, "e": 3}}}, {"a": {"c": {"d": 4}}})
+    {'a': {'b': 1, 'c': {'d': 4, 'e': 3}}}
+    """
+    made = dict(settings)
+    for name, value in changes.items():
+        kept = made.get(name)
+        both = isinstance(kept, Mapping) and isinstance(value, Mapping)
+        made[name] = merged(kept, value) if both else value
+    return made
 
 
 def known_name(kind: type[StrEnum]) -> Any:
