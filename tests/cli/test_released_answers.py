@@ -29,3 +29,11 @@ def test_nor_does_what_is_found_in_a_source(call, trained) -> None:
     target: Path = trained / "release" / "found.json"
     assert "does not go under release/" in call("data", "check", "shapes", "--json", target).complaint
     assert not target.exists()
+
+
+def test_links_in_a_circle_are_no_place_for_an_answer(call, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    answer = call("train", "shapes", "--out", tmp_path / "run", "--json", tmp_path / "a")
+    assert answer.status == 2 and "is a link that leads nowhere" in answer.complaint
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}

@@ -116,3 +116,20 @@ def test_an_epsilon_that_is_no_budget_names_the_smallest_that_works(epsilon: flo
         ConfigError, match=r"above 0 and finite; the smallest that works with these settings is 0\.0\d+"
     ):
         build_config("mnist-paper", None, {"epsilon": epsilon})
+
+
+def test_a_nested_table_keeps_what_it_does_not_name(tmp_path: Path) -> None:
+    """The recipe's jitter was lost where a file named another setting of the same last layer."""
+    file = tmp_path / "config.toml"
+    file.write_text("[student.finish]\ncontrast = 2.5\n")
+    usual, made = (build_config(None, given, {}, "mnist") for given in (None, str(file)))
+    assert made.student.finish.contrast == 2.5
+    assert made.student.finish.jitter == usual.student.finish.jitter == 1.2
+    assert made == usual.replace(student__finish=made.student.finish.model_dump())
+
+
+def test_a_whole_number_beyond_all_floats_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[privacy]\nepsilon = 1" + "0" * 400 + "\n")
+    with pytest.raises(ConfigError, match=r"privacy\.epsilon"):
+        build_config(None, str(file), {}, "shapes")

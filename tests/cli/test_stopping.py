@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -42,15 +43,18 @@ def test_a_second_signal_says_how_to_go_on(
     assert call(*shlex.split(last.partition("resume with: ")[2])[1:]).status == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_before_anything_was_kept_says_so(
-    call, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     def interrupt(self: TrainingProgress) -> TrainingProgress:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        raise AssertionError("the second one was not heard")
 
     monkeypatch.setattr(TrainingProgress, "__enter__", interrupt)
     answer = call(words[0], "shapes", "--image-size", 12, "--out", tmp_path / "run", *words[1:])
-    assert answer.status == 130
+    assert answer.status == 128 + number
     assert answer.err.strip().splitlines()[-1] == "error: interrupted; nothing was kept"
 
 

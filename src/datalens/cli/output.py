@@ -126,6 +126,8 @@ def check_file_target(path: Path, option: str) -> None:
     """
     if path.is_dir():
         raise RunError(f"{option} {path}: is a folder; give the name of a file")
+    if path.is_symlink() and not path.exists():
+        raise RunError(f"{option} {path}: is a link that leads nowhere; give the name of a file")
     if path.exists() and not path.is_file():
         raise RunError(f"{option} {path}: is a device or a pipe, and no plain file; give the name of a file")
     if RunFolder.is_kept(path):

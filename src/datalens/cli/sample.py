@@ -17,6 +17,7 @@ from datalens.cli.params import Kind, Once, Text, Whole
 from datalens.cli.stopping import termination_interrupts
 from datalens.cli.targets import check_target, format_of, marked
 from datalens.errors import ConfigError, RunError
+from datalens.training.run_folder import real_path
 from datalens.writing import Contents, SampleFormat, write_samples
 from datalens.writing.names import folder_names
 from datalens.writing.whole import check_format, room_needed
@@ -181,8 +182,7 @@ def refuse_inside(target: Path, run: Path) -> None:
     Raises:
         RunError: the target lies there.
     """
-    inside = target.resolve()
-    if (run / "private").resolve() in inside.parents:
+    if real_path(run / "private") in real_path(target).parents:
         raise RunError(
             f"--out {target}: lies in the run's private/, which is never shared; choose another place"
         )

@@ -124,7 +124,9 @@ def _file_changes(path: Path) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_FLOAT
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, float) or abs(value) < _NO_FLOAT
 
 
 def _base(name: str, epsilon: Any) -> Config:

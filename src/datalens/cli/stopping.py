@@ -56,7 +56,7 @@ class StopRequest:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.signal_number is not None:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
         self.signal_number = number
         if self._heard:
             click.echo("stopping after this step; once more to stop at once", err=True)
@@ -92,13 +92,14 @@ def how_to_resume(source: str, run: Path, data_words: Sequence[str], command: st
 def interruption_told(
     source: str, run: Path, data_words: Sequence[str], command: str = "train"
 ) -> Iterator[None]:
-    """A training that a second signal interrupts says what is left of it, and the command's status is 130."""
+    """A training that a second signal interrupts says what is left of it; status 128 plus the signal's number."""
     try:
         yield
-    except (KeyboardInterrupt, NotBegunError):
+    except (KeyboardInterrupt, NotBegunError) as error:
         from datalens.training.run_folder import RunFolder
 
         known = RunFolder.holds_run(run)
         remedy = how_to_resume(source, run, data_words, command) if known else "nothing was kept"
         click.echo(f"error: interrupted; {remedy}", err=True)
-        raise click.exceptions.Exit(130) from None
+        number = error.args[0] if error.args and isinstance(error.args[0], int) else signal.SIGINT
+        raise click.exceptions.Exit(128 + number) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,18 +88,18 @@ class RunFolder:
     def shares(cls, root: Path, path: Path) -> bool:
         """Whether a path lies in what the run in ``root`` shares, under either name."""
         folders = [cls(root).release, cls(root, publishable=False).release]
-        return any(folder.resolve() in path.resolve().parents for folder in folders)
+        return any(real_path(folder) in real_path(path).parents for folder in folders)
 
     @classmethod
     def is_shared(cls, path: Path) -> bool:
         """Whether a path lies in what any run shares."""
-        above = [folder for folder in path.resolve().parents if cls.holds_run(folder)]
+        above = [folder for folder in real_path(path).parents if cls.holds_run(folder)]
         return any(cls.shares(folder, path) for folder in above)
 
     @classmethod
     def is_kept(cls, path: Path) -> bool:
         """Whether a path is that of a file that a run is made of, and nothing else may replace."""
-        place = path.absolute().parent.resolve() / path.name
+        place = real_path(path.absolute().parent) / path.name
         return any(place in folder._kept for folder in cls._found(place.parent.parent))
 
     @property
@@ -229,3 +230,8 @@ class RunFolder:
     def diagnostics(self) -> Path:
         """One line a step: agreement, failed teachers."""
         return self.private / "diagnostics.jsonl"
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads, links followed; unlike ``Path.resolve`` also where links lead in a circle."""
+    return Path(os.path.realpath(path))

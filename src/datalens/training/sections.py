@@ -42,8 +42,9 @@ def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     made = dict(settings)
     for name, value in changes.items():
         kept = made.get(name)
-        both = isinstance(kept, Mapping) and isinstance(value, Mapping)
-        made[name] = merged(kept, value) if both else value
+        if isinstance(kept, Mapping) and isinstance(value, Mapping):
+            value = merged(kept, value)
+        made[name] = value
     return made
 
 
