@@ -20,7 +20,7 @@ from datalens.baselines.registry import baseline
 from datalens.data import load
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_dataset, licence_of, size_category, yaml_text
-from datalens.privacy.card_subject import usage
+from datalens.privacy.card_subject import title, usage
 from datalens.privacy.card_words import listed
 from datalens.privacy.data_card import _later, _notion
 from datalens.privacy.neighbours import adjacency_means
@@ -29,6 +29,7 @@ from datalens.privacy.promises import (
     ADD_OR_REMOVE_GROUP,
     BLANKED,
     CERTIFICATE_FILE,
+    CLASSIFIERS,
     METHOD_TEXT,
 )
 
@@ -179,3 +180,8 @@ def test_what_was_changed_on_the_way_is_on_the_page() -> None:
     assert "epsilon 3 was authorised after looking" in page
     assert "from step 7 on: 5 votes an image, noise 12, threshold 0.5, 9 steps in all" in page
     assert _later({"later_authorisations": [], "mechanism": {"changed_on_resume": []}}) == []
+
+
+def test_the_heading_says_what_was_trained() -> None:
+    assert title({"mechanism": {"name": CLASSIFIERS[0]}}) == "# A classifier of images"
+    assert title({"mechanism": {"name": "topagg"}}) == "# A generator of synthetic images"

@@ -110,6 +110,7 @@ def test_what_a_cut_off_line_cost_is_said(tmp_path: Path) -> None:
         certificate = build_certificate(ledger, CONFIG, {}, {})
     assert certificate["guarantee"]["epsilon"] == Accountant().epsilon([EVENT] * 3, 1e-5)
     assert certificate["guarantee"]["cautions"] == [promises.CUT_OFF_TEXT]
+    assert not certificate["guarantee"]["ceiling_fixed_beforehand"]
     assert certificate["spent"]["cut_off_lines_charged"] == 1
 
 
