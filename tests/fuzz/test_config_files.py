@@ -66,7 +66,7 @@ SAMPLED = 1
 """Odd values of each setting in the ordinary tests."""
 SLOW = ("dpsgd", "dp-gan", "gs-wgan")
 """Kinds whose noise takes seconds to solve for: the slow tests alone try their settings."""
-SOLVED = ("noise_stddev", "num_steps", "batch_size", "group_size", "delta")
+SOLVED = ("noise_stddev", "vote_threshold", "num_steps", "batch_size", "group_size", "delta")
 """Settings that are too much together with others: a line names one of these, or epsilon, as the remedy."""
 
 
@@ -198,7 +198,14 @@ def _fault(outcome: Outcome, usual: Outcome, leaf: str, value: str) -> str | Non
     if not outcome.accepted:
         words = (name, name.replace("_", "-"), name.replace("_", " "), "odd.toml", value[:30] or "TOML")
         if name in SOLVED:
-            words = (*words, "use epsilon", "use a larger", "more noise", "a larger epsilon")
+            words = (
+                *words,
+                "use epsilon",
+                "leaves no signal",
+                "use a larger",
+                "more noise",
+                "a larger epsilon",
+            )
         if leaf.startswith("public_init."):
             words = (*words, "public_init")
         return complaint(outcome, words)

@@ -22,7 +22,7 @@ from datalens.experiments.dpsgd_tables import (
 from datalens.experiments.extractors import EFFICIENTNET
 from datalens.experiments.table import Table
 
-PLACES = {"cifar10": (0.025, 0.05, 0.075, 0.1), "mnist": (0.05, 0.2)}
+PLACES: dict[str, tuple[float, ...]] = {"cifar10": (0.025, 0.05, 0.075, 0.1), "mnist": (0.05, 0.2)}
 SHARE = 0.7
 
 

@@ -185,9 +185,7 @@ def drowned(config: Config, dim: int) -> ConfigError:
             f"delta = {privacy.delta:g}: these releases have no finite cost there, even with the most noise; "
             "use a larger delta, a smaller top_k, group_size or batch, or fewer steps"
         )
-    if voting.vote_threshold is not None and voting.vote_threshold > 1:  # noise alone reaches it
-        remedy = f"a vote_threshold of at most 1, {remedy}"
-    elif least is not None:
+    if least is not None:
         remedy = f"epsilon {rounded_up(least)} or more, {remedy}"
     elif voting.vote_threshold is not None:
         remedy = f"a vote_threshold below {voting.vote_threshold:g}, or more teachers"
