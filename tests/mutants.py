@@ -61,6 +61,7 @@ ELSEWHERE_TESTED = {
     "privacy/ledger_file.py": ("tests/privacy/test_ledger.py",),
     "privacy/ledger_format.py": ("tests/privacy/test_ledger.py",),
     "privacy/neighbours.py": ("tests/privacy/test_certificate.py",),
+    "privacy/promises.py": ("tests/privacy/test_public_start.py", "tests/privacy/test_certificate.py"),
     "privacy/public_start.py": ("tests/training/test_public_init.py",),
 }
 """Modules whose tests have neither their name nor an import of them in the mirrored folder, or too many."""
