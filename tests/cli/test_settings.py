@@ -128,8 +128,9 @@ def test_a_nested_table_keeps_what_it_does_not_name(tmp_path: Path) -> None:
     assert made == usual.replace(student__finish=made.student.finish.model_dump())
 
 
-def test_a_whole_number_beyond_all_floats_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("digits", ["1" + "0" * 400, str(2**1024 - 1)])
+def test_a_whole_number_beyond_all_floats_is_refused(tmp_path: Path, digits: str) -> None:
     file = tmp_path / "config.toml"
-    file.write_text("[privacy]\nepsilon = 1" + "0" * 400 + "\n")
+    file.write_text("[privacy]\nepsilon = " + digits + "\n")
     with pytest.raises(ConfigError, match=r"privacy\.epsilon"):
         build_config(None, str(file), {}, "shapes")

@@ -41,6 +41,7 @@ from datalens.privacy.events import (
         (lambda: GaussianEvent(1.0, 1e-200, 1), "noise_stddev=1e-200 must be from 1e-50 to 1e"),
         (lambda: GaussianEvent(1e51, 1.0, 1), "sensitivity=1e.51 must be from 1e-50 to 1e"),
         (lambda: GaussianEvent(1.0, 1.0, 1, count=10**400), "must be a whole number, 1 or more, at most 1e"),
+        (lambda: PoissonGaussianEvent(0.5, 10**400), "noise_multiplier=10+ must be above 0 and finite"),
         (lambda: TuningEvent(1e60, 5.0), "mu=1e.60 must be from 1e-50"),
         (lambda: PoissonGaussianEvent(0.5, 1.0, noise=NoiseKind.DISCRETE), "no proved cost"),
         (lambda: TuningEvent(1.0, 5.0, bad_mass=-1e-9), "bad_mass=-1e-09 must be 0 or more and finite"),
@@ -50,6 +51,14 @@ from datalens.privacy.events import (
 def test_what_has_no_meaning_is_refused(make: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         make()
+
+
+def test_a_line_with_numbers_beyond_all_floats_is_damaged() -> None:
+    for name, value in (("eta", 10**400), ("mu", 10**400), ("expected_tries", 10**400), ("count", 10**400)):
+        with pytest.raises(LedgerError, match="cannot be read"):
+            event_from_json({**TuningEvent(1.0, 5.0).to_json(), name: value})
+    with pytest.raises(LedgerError, match="cannot be read"):
+        event_from_json({**GaussianEvent(1.0, 1.0, 1).to_json(), "slack": {"eta": 10**400, "tau": 0.0}})
 
 
 def test_numbers_of_other_libraries_become_plain_ones() -> None:

@@ -17,8 +17,8 @@ from datalens.training.plan import least_epsilon
 from datalens.training.sections import merged
 
 DEFAULT_RECIPE = "quick"
-_NO_FLOAT = 2**1024
-"""A whole number of this size, which a file may hold, is no float."""
+_NO_FLOAT = 10**308
+"""Whole numbers of this size, which a file may hold, are no floats, or hardly any."""
 RECIPE_OF_SOURCE = {
     "mnist": "mnist-quick",
     "fashion-mnist": "fashion-quick",

@@ -232,7 +232,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
             return PoissonGaussianEvent(**{**fields, "slack": SamplerSlack(**fields.get("slack", {}))})
         if tag == TuningEvent.tag:
             return TuningEvent(**fields)
-    except (ConfigError, KeyError, TypeError, ValueError) as error:
+    except (ConfigError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise LedgerError(
             f"event cannot be read ({error}): the ledger is damaged or from a newer version"
         ) from error
@@ -276,10 +276,10 @@ def _set_positive(event: object, name: str) -> None:
     value = getattr(event, name)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not number > 0 or math.isinf(number):
-        raise ConfigError(f"{name}={value!r} must be above 0 and finite: correct it")
+        raise ConfigError(f"{name}={value!r:.40} must be above 0 and finite: correct it")
     if not 1 / _LARGEST <= number <= _LARGEST:
         raise ConfigError(f"{name}={value!r} must be from {1 / _LARGEST:g} to {_LARGEST:g}: correct it")
     object.__setattr__(event, name, number)
