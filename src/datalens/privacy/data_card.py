@@ -10,6 +10,7 @@ from datalens.privacy.baseline_card import is_baseline, method_lines, release_li
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_run, licence_line, licence_of
 from datalens.privacy.card_subject import is_classifier, subject, title, usage
+from datalens.privacy.card_warm import warm_lines
 from datalens.privacy.card_words import (
     belief,
     bullets,
@@ -189,10 +190,12 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     mechanism, noise = certificate["mechanism"], certificate["noise"]
     if is_baseline(certificate):
         return method_lines(certificate)
-    released = released_of(certificate, "votes")
+    released, warm = released_of(certificate, "votes"), warm_lines(certificate)
     starts = "start" in certificate["assumed_public"]
     if any("sampling_probability" in item for item in released):
         return release_lines(certificate)
+    if not released and warm:
+        return [*warm, "Training was stopped before its first step, so no teacher has voted."]
     if not released:
         return [
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
@@ -205,7 +208,9 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
         "fetchsgd-sound": " votes on every bucket of a sketch",
     }
     kinds = [mechanism.get("noise")] if name == "fetchsgd" else noise["kinds"]
+    starts = starts or bool(warm)
     return [
+        *warm,
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
         f"of their votes was used, {noisily(released, place.get(str(name), ' votes on every pixel'))} "
