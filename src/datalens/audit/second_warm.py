@@ -37,8 +37,8 @@ def warm_charges(header: Json, config: Json) -> dict[str, tuple[float, float, in
     if not has_warm_start(config):
         return {}
     channels, height, width = config["image_shape"]
-    side = max(1, math.isqrt(200 // channels))
-    low = channels * min(side, height) * min(side, width)
+    side = min(max(1, math.isqrt(200 // channels)), height, width)
+    low = channels * side**2
     dims = {"class means": channels * height * width + 1, "class moments": low * (low + 1) // 2 + 60}
     moved = 2 * config["config"]["privacy"].get("group_size", 1)
     noise = header[NOTE]["noise_stddev"]

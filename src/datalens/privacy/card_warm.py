@@ -20,9 +20,11 @@ def warm_lines(certificate: Mapping[str, Any]) -> list[str]:
     ]
     if not said:
         return []
+    kept = promises.WARM_START_FILE in certificate["files"]
+    became = f"the generator learned from them to begin with (`{promises.WARM_START_FILE}`)"
     return [
-        "Before the first vote, sums over all records were released by class, and the generator learned from them to "
-        f"begin with. They are in `{promises.WARM_START_FILE}`, and the epsilon above covers them. In whole units of "
-        "each:",
+        "Before the first vote, sums over all records were charged for by class, and "
+        f"{became if kept else 'lost in a crash before the generator could learn from them'}. The epsilon above "
+        "covers them. In whole units of each:",
         bullets(said),
     ]

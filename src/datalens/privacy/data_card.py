@@ -149,8 +149,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         + f". So far {epsilon_words(certificate['spent']['epsilon'])} was spent.",
         *(f"Take care: {caution}." for caution in guarantee["cautions"]),
     ]
-    if certificate["dataset_budget"]:
-        budget = certificate["dataset_budget"]
+    if budget := certificate["dataset_budget"]:
         lines.append(
             f"This run is charged to the budget of the data set '{plain(budget['data_name'])}', which allows "
             f"epsilon "
@@ -191,7 +190,7 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     if is_baseline(certificate):
         return method_lines(certificate)
     released, warm = released_of(certificate, "votes"), warm_lines(certificate)
-    starts = "start" in certificate["assumed_public"]
+    starts = bool(warm) or "start" in certificate["assumed_public"]
     if any("sampling_probability" in item for item in released):
         return release_lines(certificate)
     if not released and warm:
@@ -208,7 +207,6 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
         "fetchsgd-sound": " votes on every bucket of a sketch",
     }
     kinds = [mechanism.get("noise")] if name == "fetchsgd" else noise["kinds"]
-    starts = starts or bool(warm)
     return [
         *warm,
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "

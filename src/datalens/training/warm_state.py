@@ -42,7 +42,7 @@ class WarmState:
         tables: dict[str, Table],
     ) -> None:
         self._facts, self._terms, self._ledger, self._path = facts, terms, ledger, path
-        self.tables = tables
+        self.tables: dict[str, Table] = tables
 
     @classmethod
     def of(cls, run: OpenRun) -> WarmState | None:
