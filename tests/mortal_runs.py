@@ -50,6 +50,7 @@ VOTES: dict[str, dict[str, Any]] = {
         "voting__sketch_rows": 3,
         "voting__sketch_buckets": 20,
     },
+    "warm-start": {"warm_start__enabled": True, "warm_start__steps": 3, "warm_start__batch_size": 4},
 }
 """Runs of DataLens: what each changes in the smallest one."""
 STEPWISE = ("moments", "dp-merf", "dp-gan", "pate-gan", "g-pate", "gs-wgan", "dpsgd")

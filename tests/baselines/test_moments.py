@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datalens.baselines.moments import MEANS, PRODUCTS, STATES, Moments, MomentsLearner, MomentsSettings
-from datalens.baselines.moments_law import centres, fit_law, products, symmetric
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
 from datalens.errors import BudgetError, CheckpointError, ConfigError
 from datalens.evaluation import evaluate_utility
 from datalens.methods.method import PublicSize
 from datalens.models.frequencies import Frequencies
+from datalens.moments.law import centres, fit_law, products, symmetric
 from datalens.noise import make_noise
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
@@ -255,7 +255,7 @@ def test_each_part_of_a_record_is_cut_by_itself() -> None:
     """Cut together, a long product would take the energies, or the count, with it."""
     learner, pixel = learner_of(noisy_images(5, 4)), math.sqrt(64)
     wild_RD = torch.from_numpy(np.random.default_rng(5).normal(size=(3, 64))) * 50
-    found_RM = learner._residual_vectors(wild_RD)
+    found_RM = learner._method.measures.residual_vectors(wild_RD)
     num_bins = Frequencies(SHAPE, 4).num_bins
     product_R = found_RM[:, :-num_bins].norm(dim=1)
     energy_R = found_RM[:, -num_bins:].sum(1) / SMALL.energy_weight

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from datalens.baselines.model import Baseline
 from datalens.baselines.moments import MEANS, PRODUCTS, STATES, Moments, MomentsLearner, MomentsSettings
-from datalens.baselines.moments_limits import ROWS
 from datalens.baselines.registry import baseline
 from datalens.data.images import LabelledImages
 from datalens.errors import CheckpointError, ConfigError
 from datalens.methods.method import PublicSize
+from datalens.moments.limits import ROWS
 from datalens.noise.table import MIN_STDDEV
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.events import NoiseKind
@@ -110,7 +110,7 @@ def test_a_record_gives_the_same_bits_at_every_place_of_a_block(
     shape: tuple[int, int, int], threads: int
 ) -> None:
     """Before rounding to a grid, which could hide it."""
-    learner = learner_of(MomentsSettings().plan(Privacy(), PublicSize(100, shape, 1)))
+    measures = MomentsSettings().measures(PublicSize(100, shape, 1))
     rng, usual = np.random.default_rng(3), torch.get_num_threads()
     image, block = (torch.from_numpy(rng.integers(0, 256, (n, *shape), dtype=np.uint8)) for n in (1, ROWS))
     found = set()
@@ -119,8 +119,8 @@ def test_a_record_gives_the_same_bits_at_every_place_of_a_block(
         for place in (0, 1, 6, 31, ROWS - 2, ROWS - 1):
             for company in (block.clone(), torch.zeros_like(block)):
                 company[place] = image[0]
-                numbers_RD = learner._basis.of_bytes(company)
-                vectors = learner._image_vectors(numbers_RD), learner._residual_vectors(numbers_RD - 0.1)
+                numbers_RD = measures.basis.of_bytes(company)
+                vectors = measures.image_vectors(numbers_RD), measures.residual_vectors(numbers_RD - 0.1)
                 found.add(b"".join(rows[place].numpy().tobytes() for rows in vectors))
     finally:
         torch.set_num_threads(usual)

@@ -23,11 +23,14 @@ import torch
 from mortal_runs import CASES, KILLED, STEPWISE, VOTES
 
 from datalens.audit.verify import verify_run
+from datalens.moments.measuring import STATES
 from datalens.privacy.ledger import Ledger
 from datalens.training.checkpoint import latest_checkpoint
 from datalens.training.directions import read_directions
+from datalens.training.facts import read_facts
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import next_step
+from datalens.training.warm_file import read_tables
 
 SOURCES = Path(__file__).parents[2] / "src"
 DELTA = {case: 1e-5 if case in VOTES else 1e-3 for case in CASES}
@@ -82,10 +85,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @cache
-def without(case: str, lost: tuple[int, ...]) -> dict[str, torch.Tensor]:
-    """What is learned where some steps are passed over."""
+def without(case: str, lost: tuple[int, ...], num_tables: int | None) -> dict[str, torch.Tensor]:
+    """What is learned where some steps are passed over, and of a warm start's tables only so many are left."""
     run = mortal_runs.begun(case, None)
     try:
+        if num_tables is not None:
+            release = run.warm.release
+
+            def some(*words: Any) -> None:
+                release(*words)
+                run.warm.tables = dict(list(run.warm.tables.items())[:num_tables])
+
+            run.warm.release = some
         run.run(stop=mortal_runs.skipping(run, set(lost)))
         network = run.student.finished_generator() if case in VOTES else _learned(run)
         return {name: value.clone() for name, value in network.state_dict().items()}
@@ -113,6 +124,18 @@ def lost_steps(case: str, root: Path, scratch: Path) -> set[int]:
         return set(range(charged)) - {record.step for record in there}
     checkpoint = latest_checkpoint(folder.checkpoints)
     return set(range(0 if checkpoint is None else checkpoint.step, charged))
+
+
+def tables_left(case: str, root: Path) -> int | None:
+    """How many tables of a warm start are there, where one was charged and lost; else None."""
+    if case != "warm-start":
+        return None
+    folder = RunFolder.open(root)
+    ledger = Ledger.read(folder.ledger)
+    tables = read_tables(folder.warm_start, read_facts(folder).measures, ledger)
+    whats = [line.body["note"].get("what") for line in ledger.lines if line.kind == "release"]
+    assert [what for what in whats if what is not None] == list(STATES)[: len(whats) - whats.count(None)]
+    return None if len(tables) == len(STATES) else len(tables)
 
 
 def charged_lines(root: Path) -> list[str]:
@@ -160,7 +183,7 @@ def survives(server: Server, case: str, root: Path, deaths: list[int], scratch: 
     is_sound(case, root)
     got, expected = (
         mortal_runs.network_of(mortal_runs.model_of(case).load(root)),
-        without(case, tuple(sorted(lost))),
+        without(case, tuple(sorted(lost)), tables_left(case, root)),
     )
     assert got.keys() == expected.keys()
     differing = [name for name in got if not torch.equal(got[name], expected[name])]
@@ -178,7 +201,8 @@ def is_sound(case: str, root: Path) -> None:
     assert certificate["spent"]["epsilon"] == spent <= promised == certificate["guarantee"]["epsilon"]
     assert promised <= model.config.privacy.epsilon
     assert certificate["ledger"]["head"] == Ledger.read(folder.ledger).head[1]
-    steps = [line.body["note"]["step"] for line in Ledger.read(folder.ledger).lines if line.kind == "release"]
+    notes = [line.body["note"] for line in Ledger.read(folder.ledger).lines if line.kind == "release"]
+    steps = [note["step"] for note in notes if "warm_start" not in note]
     assert steps == sorted(steps)
     if case in VOTES:
         assert len(set(steps)) == len(steps), "a step that was charged was taken again"

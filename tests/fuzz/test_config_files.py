@@ -206,8 +206,8 @@ def _fault(outcome: Outcome, usual: Outcome, leaf: str, value: str) -> str | Non
                 "more noise",
                 "a larger epsilon",
             )
-        if leaf.startswith("public_init."):
-            words = (*words, "public_init")
+        if leaf.startswith(("public_init.", "warm_start.")):
+            words = (*words, leaf.partition(".")[0])
         return complaint(outcome, words)
     if outcome.changes:
         return f"wrote {outcome.changes}"
@@ -220,6 +220,10 @@ def _fault(outcome: Outcome, usual: Outcome, leaf: str, value: str) -> str | Non
     if not _same(got.get(leaf, asked), asked):
         return f"would train with {got.get(leaf)!r:.80}"
     others = {key for key in got.keys() | before if key != leaf and not _same(got.get(key), before.get(key))}
+    if leaf == "warm_start.enabled":
+        others = {
+            key for key in others if not key.startswith("warm_start.")
+        }  # its settings are shown with it
     return f"changes {others}, too" if others and name not in ("epsilon", "noise", "training") else None
 
 

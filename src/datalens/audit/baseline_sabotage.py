@@ -20,7 +20,6 @@ from datalens.baselines.dp_merf import DPMerf, MerfLearner
 from datalens.baselines.g_pate import GPate
 from datalens.baselines.gs_wgan import GSWgan
 from datalens.baselines.moments import Moments, MomentsLearner
-from datalens.baselines.moments_law import Centres
 from datalens.baselines.pate_gan import PateGan, PateGanLearner
 from datalens.mechanisms.base import Release
 from datalens.mechanisms.gnmax import GNMax
@@ -28,6 +27,7 @@ from datalens.mechanisms.gpate import ConfidentGNMax
 from datalens.mechanisms.sampled_sum import SampledSum
 from datalens.mechanisms.vector_sum import Grid
 from datalens.methods.method import Context
+from datalens.moments.law import Centres
 from datalens.noise import NoiseSource, make_noise
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent
@@ -128,7 +128,7 @@ class _TrueCount(DPMerf):
 class _TrueMeansLearner(MomentsLearner):
     def _centres(self) -> Centres:
         found, data = super()._centres(), self._context.data
-        numbers_RD = self._basis.of_bytes(torch.from_numpy(data.images))
+        numbers_RD = self._method.measures.basis.of_bytes(torch.from_numpy(data.images))
         labels = torch.from_numpy(data.labels)
         true_YD = torch.zeros_like(found.mean_YD).index_add_(0, labels, numbers_RD)
         count_Y = labels.bincount(minlength=len(true_YD)).clamp(min=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
@@ -10,8 +10,12 @@ from datalens.audit.second_certificate import promised_by
 from datalens.audit.second_compared import charged_noise
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.audit.second_settings import is_charge, score_charge, step_charge
+from datalens.audit.second_warm import NOTE as WARM
+from datalens.audit.second_warm import warm_charges
 
 LEDGER = "ledger.jsonl"
+Charge = tuple[float, float, int]
+"""Sensitivity, noise and coordinates of a release."""
 KINDS = {"header", "planned", "release", "recovered", "authorisation", "settings"}
 
 
@@ -67,7 +71,7 @@ def check_order(entries: Sequence[Entry]) -> None:
             raise Difference(f"{LEDGER} line {entry.number}: brings epsilon above the {limit:g} authorised")
 
 
-def check_events(entries: Sequence[Entry]) -> None:
+def check_events(entries: Sequence[Entry], config: Mapping[str, Any]) -> None:
     """Every release was charged for what the mechanism with the settings of its time does.
 
     A line that a crash cut off was charged no less than any release that was named before.
@@ -77,6 +81,7 @@ def check_events(entries: Sequence[Entry]) -> None:
     """
     mechanism, named = dict(entries[0].body["mechanism"]), 0.0
     score = None if entries[0].body.get("score_noise") is None else score_charge(entries[0].body)
+    warm = warm_charges(entries[0].body, config)
     for entry in entries:
         body, where = entry.body, f"{LEDGER} line {entry.number}"
         if entry.kind == "settings":
@@ -87,13 +92,26 @@ def check_events(entries: Sequence[Entry]) -> None:
             continue
         event, note = body["event"], body.get("note") or {}
         named = max(named, _mu(event))
-        scored = "score" in note if entry.kind == "release" else score is not None and is_charge(event, score)
-        expected = score if scored and score is not None else step_charge(mechanism)
+        named_after = _what(note) if entry.kind == "release" else _alike(event, score, warm)
+        other = {"score": score, **warm}.get(named_after)
+        expected = step_charge(mechanism) if other is None else other
         if not is_charge(event, expected):
             charged = (event["sensitivity"], event["noise_stddev"], event["coordinates"])
             raise Difference(f"{where}: charges {charged}, the mechanism costs {expected}")
         if (event["type"], event["noise"], event["count"]) != ("gaussian", charged_noise(mechanism), 1):
             raise Difference(f"{where}: charges another noise than the mechanism's")
+
+
+def _what(note: Mapping[str, Any]) -> str:
+    """What a line says that it released: a score, one of a warm start's sums, or votes."""
+    return "score" if "score" in note else str(note["what"]) if WARM in note else "votes"
+
+
+def _alike(event: dict[str, Any], score: Charge | None, warm: Mapping[str, Charge]) -> str:
+    """The same of a line that only names a release."""
+    if score is not None and is_charge(event, score):
+        return "score"
+    return next((what for what, charge in warm.items() if is_charge(event, charge)), "votes")
 
 
 def _mu(event: dict[str, Any]) -> float:

@@ -62,7 +62,7 @@ def _moments(settings: Json, config: Json, group: int) -> Kinds:
     channels, height, width = config["image_shape"]
     low = settings["low_frequencies"]
     low = max(1, math.isqrt(200 // channels)) if low is None else low
-    low = channels * min(low, height) * min(low, width)
+    low = channels * min(low, height, width) ** 2
     dims = {
         "class means": channels * height * width + 1,
         "class moments": low * (low + 1) // 2 + 60,

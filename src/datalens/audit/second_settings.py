@@ -15,6 +15,7 @@ from datalens.audit.second_certificate import authorisations_again, class_list_a
 from datalens.audit.second_compared import D2P, OWN_SETTINGS, PUBLISHED, charged_noise, compared_charge
 from datalens.audit.second_curves import TOLERANCE, epsilon_again
 from datalens.audit.second_neighbours import relation_of
+from datalens.audit.second_warm import warm_differences
 from datalens.privacy import promises
 
 CONFIG, LEDGER = "config.json", "ledger.jsonl"
@@ -38,7 +39,7 @@ def setting_differences(entries: Sequence[Entry], config: Json, folder_name: str
     said = authorisations_again(entries)[0][1]
     if (said["delta"], said["accountant"]) != (privacy["delta"], privacy["accountant"]):
         yield f"{CONFIG} and {LEDGER} differ in delta or accountant"
-    yield from _plan(header, said, privacy)
+    yield from _plan(header, said, config)
 
 
 def step_charge(mechanism: Json) -> tuple[float, float, int]:
@@ -133,15 +134,16 @@ def _claims(header: Json, config: Json) -> Iterator[str]:
             yield f"{LEDGER} says {name} {header.get(name)!r:.40}, {CONFIG} gives {value!r:.40}"
 
 
-def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
+def _plan(header: Json, said: Json, config: Json) -> Iterator[str]:
     """What was authorised is within the settings, and what was planned is what the mechanism does."""
+    privacy, of_scores = config["config"]["privacy"], header.get("score_noise") is not None
     unsound = privacy["noise"] == "none" or bool(privacy.get("as_published"))
     if (said["epsilon"] is None) is not unsound:
         yield f"{LEDGER}: authorises {said['epsilon']!r:.40} with noise {privacy['noise']!r:.40}"
     elif said["epsilon"] is not None and said["epsilon"] > privacy["epsilon"]:
         yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40}, {CONFIG} says {privacy['epsilon']!r:.40}"
     mechanism, planned = header["mechanism"], list(header.get("planned_events") or [])
-    steps, scores = planned[:1], planned[1:]
+    steps, scores, warm = planned[:1], planned[1 : 1 + of_scores], planned[1 + of_scores :]
     cost = epsilon_again(planned, said["delta"], said["accountant"]) if planned else promised_by(said)
     if said["epsilon"] is not None and cost > said["epsilon"] * (1 + TOLERANCE):
         yield f"{LEDGER}: authorises epsilon {said['epsilon']!r:.40} for a plan that costs {cost:g}"
@@ -153,7 +155,8 @@ def _plan(header: Json, said: Json, privacy: Json) -> Iterator[str]:
         yield f"{LEDGER}: plans {steps[0]['count']!r:.40} releases, but {mechanism['num_steps']} steps"
     if not all(is_charge(event, step_charge(mechanism)) for event in steps):
         yield f"{LEDGER}: what was planned is not what the mechanism costs"
-    if planned and len(scores) != (header.get("score_noise") is not None):
+    yield from warm_differences(header, config, warm)
+    if planned and len(scores) != of_scores:
         yield f"{LEDGER}: plans {len(scores)} scores with score_noise {header.get('score_noise')!r:.40}"
     elif not all(is_charge(event, score_charge(header)) and event["count"] == 1 for event in scores):
         yield f"{LEDGER}: the score that was planned is not what it costs"

@@ -15,6 +15,7 @@ from datalens.audit.direction_reader import read_direction_records
 from datalens.audit.ledger_reader import Difference
 from datalens.errors import DataLensError
 from datalens.models.finish import AnyGenerator
+from datalens.privacy.ledger import Ledger
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import replay
@@ -24,6 +25,9 @@ from datalens.training.files import read_json
 from datalens.training.release import environment, read_generator
 from datalens.training.run_folder import RunFolder
 from datalens.training.starting import start_of
+from datalens.training.warm_file import read_tables
+from datalens.training.warm_plan import WarmTerms
+from datalens.training.warm_start import weights_of
 
 IMAGES = 256
 MEAN_TOLERANCE = 0.02
@@ -46,7 +50,8 @@ def replay_student(root: Path) -> dict[str, Any]:
         made_in = read_json(folder.certificate).get("environment", {})
         released = read_generator(folder.generator, facts)
         records = list(read_direction_records(folder.directions))
-        start = start_of(folder, facts)
+        start, ledger = start_of(folder, facts), Ledger.read(folder.ledger)
+        tables, terms = read_tables(folder.warm_start, facts.measures, ledger), WarmTerms.recorded(ledger)
     except (DataLensError, AttributeError) as error:
         raise Difference(f"cannot be replayed: {error}") from None
     device = facts.config.performance.device
@@ -60,6 +65,8 @@ def replay_student(root: Path) -> dict[str, Any]:
         same = all(made_in.get(name) == here[name] for name in PLATFORM)
         directions = ((record.step, torch.from_numpy(record.values)) for record in records)
         weights = None if start is None else start.generator
+        if terms is not None:
+            weights = weights_of(facts, terms, tables, device)
         student = replay(facts.student_plan, facts.streams, directions, device, weights)
         again = student.finished_generator().to("cpu")
     except (RuntimeError, MemoryError, ValueError) as error:

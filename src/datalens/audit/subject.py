@@ -22,6 +22,7 @@ from datalens.training.algorithm import Parts
 from datalens.training.config import Config
 from datalens.training.plan import plan_releases
 from datalens.training.session import Session
+from datalens.training.warm_settings import WarmStart
 
 Begin = Callable[[Config, LabelledImages], Parts]
 OpenBudget = Callable[[Ledger], Budget]
@@ -97,6 +98,7 @@ class Subject:
             privacy__epsilon=_NO_MATTER,
             privacy__num_records=room if self.of_groups else None,
             privacy__score_noise=None,
+            warm_start=WarmStart().model_dump(),
             voting__num_teachers=self.num_teachers,
             voting__shard_size=room if self.of_groups else None,
             voting__num_steps=1,

@@ -25,6 +25,9 @@ from datalens.audit.second_noise import check_slack
 from datalens.audit.second_settings import setting_differences
 from datalens.audit.second_start import FILE as START
 from datalens.audit.second_start import check_start, start_again
+from datalens.audit.second_warm import FILE as WARM_FILE
+from datalens.audit.second_warm import NOTE as WARM
+from datalens.audit.second_warm import check_warm
 from datalens.audit.tuned import is_tuned, tuned_checks
 from datalens.errors import RunError
 from datalens.privacy import promises
@@ -102,7 +105,7 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
             (entry.body for entry in entries if entry.kind != "recovered"),
             (entry.body for entry in entries if entry.kind == "recovered"),
         ),
-        lambda: check_events(entries),
+        lambda: check_events(entries, config),
         lambda: _check_directions(entries, release, found),
         lambda: _check_scores(entries, release),
         lambda: _check_certificate(entries, config, release, found),
@@ -115,6 +118,8 @@ def verify_run(root: Path, *, replay: bool = False) -> Verification:
         checks = [checks[0], *middle, *checks[2:5], *checks[-2:]]
     elif own:
         checks = [checks[0], lambda: _refuse_own(entries), *checks[2:5], *checks[-2:]]
+    else:
+        checks.insert(1, lambda: check_warm(entries, config, release))
     checks.insert(1, lambda: check_start(entries, config, release))
     for check in checks:
         try:
@@ -175,7 +180,7 @@ def _check_directions(entries: Sequence[Entry], release: Path, found: Verificati
     """Every recorded direction was paid for by a line of its own."""
     unused = {}
     for entry in entries:
-        if entry.kind == "release" and "score" not in (entry.body.get("note") or {}):
+        if entry.kind == "release" and {"score", WARM}.isdisjoint(entry.body.get("note") or {}):
             unused[entry.digest] = entry.body["note"]["step"]
     if len(set(unused.values())) != len(unused):
         raise Difference(f"{LEDGER}: a step was charged twice, so its noise may have been drawn twice")
@@ -214,7 +219,7 @@ def _check_certificate(
     entries: Sequence[Entry], config: dict[str, Any], release: Path, found: Verification
 ) -> None:
     network = CLASSIFIER if entries[0].body.get("method") in promises.CLASSIFIERS else GENERATOR
-    names = (CONFIG, DIRECTIONS, network, SCORES, START, promises.LOADER_FILE)
+    names = (CONFIG, DIRECTIONS, network, SCORES, START, WARM_FILE, promises.LOADER_FILE)
     there = [name for name in names if (release / name).is_file()]
     files = {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in there}
     if network not in files:

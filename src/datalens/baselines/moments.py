@@ -8,8 +8,8 @@ Not a method of the paper. Two releases:
   frequencies), the residuals from the means of the first release, which are public by then.
 
 In both a record is one vector in the row of its class, of bounded length whatever it holds; sums go through
-:class:`~datalens.mechanisms.vector_sum.VectorSum`. All the rest is post-processing (``moments_law``), and takes no
-training. The argument in full: ``docs/baselines.md``.
+:class:`~datalens.mechanisms.vector_sum.VectorSum`. All the rest is post-processing (``datalens.moments``), and takes
+no training. The argument in full: ``docs/baselines.md``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
@@ -24,15 +25,17 @@ from pydantic import Field
 from torch import Tensor
 
 from datalens.baselines.method import MethodSettings, NoisedMethod
-from datalens.baselines.moments_law import Centres, centres, fit_law, products
-from datalens.baselines.moments_limits import ROWS, Length, Share, Weight, check_memory, note_of_noise
+from datalens.baselines.moments_limits import note_of_noise
 from datalens.errors import CheckpointError, ConfigError
-from datalens.mechanisms.vector_sum import Grid, VectorSum, fitting_units
+from datalens.mechanisms.vector_sum import Grid, VectorSum
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
 from datalens.models.finish import Finish, FinishedGenerator
 from datalens.models.frequencies import Frequencies
 from datalens.models.gaussian import GaussianImages
+from datalens.moments.law import Centres
+from datalens.moments.limits import Length, Share, Weight, check_memory
+from datalens.moments.measuring import MEANS, PRODUCTS, STATES, Measures
 from datalens.noise import NoiseSource, make_noise
 from datalens.noise.table import MAX_STDDEV, MIN_STDDEV
 from datalens.privacy.events import Event, NoiseKind
@@ -40,12 +43,6 @@ from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.training.config import Finishing
 from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Privacy
-
-MEANS, PRODUCTS = "class means", "class moments"
-STATES = {MEANS: "means", PRODUCTS: "moments"}
-"""What is released, and its name in a checkpoint."""
-
-_USUAL_LOW = 200
 
 
 class MomentsSettings(MethodSettings):
@@ -76,11 +73,22 @@ class MomentsSettings(MethodSettings):
     energy_weight: Weight = 0.3
     finish: Finishing = Finishing(jitter=0.25)
 
+    def measures(self, size: PublicSize) -> Measures:
+        """What every record adds to the two tables."""
+        return Measures(
+            size.image_shape,
+            size.num_classes,
+            self.low_frequencies,
+            self.mean_length,
+            self.product_length,
+            self.energy_length,
+            self.count_weight,
+            self.energy_weight,
+        )
+
     def basis(self, size: PublicSize) -> Frequencies:
         """The cosines, and which of them are low."""
-        channels, height, width = size.image_shape
-        usual = max(1, math.isqrt(_USUAL_LOW // channels))
-        return Frequencies(size.image_shape, min(self.low_frequencies or usual, height, width))
+        return self.measures(size).basis
 
     def latent(self, size: PublicSize) -> LatentSpace:
         """Normal numbers: of the directions, then of the grain."""
@@ -129,34 +137,18 @@ class Moments(NoisedMethod[MomentsSettings]):
 
     name: ClassVar[str] = "moments"
 
-    @property
-    def pixel(self) -> float:
-        """Length of an image whose pixels have a root mean square of 1."""
-        return math.sqrt(math.prod(self.size.image_shape))
-
-    @property
-    def count_weight(self) -> float:
-        """What a record adds to its class's count."""
-        return self.settings.count_weight * self.settings.mean_length * self.pixel
+    @cached_property
+    def measures(self) -> Measures:
+        """What every record adds to the two tables."""
+        return self.settings.measures(self.size)
 
     def grid(self, what: str) -> Grid:
         """Where a record's vector of a release is put; it bounds what a record adds."""
-        settings, basis = self.settings, self.settings.basis(self.size)
-        if what == MEANS:
-            dim = basis.dim + 1
-            longest = math.hypot(settings.mean_length * self.pixel, self.count_weight)
-        else:
-            low = basis.num_low_coordinates
-            dim = low * (low + 1) // 2 + basis.num_bins
-            squares = [
-                (length * self.pixel) ** 2 for length in (settings.product_length, settings.energy_length)
-            ]
-            longest = math.hypot(squares[0], settings.energy_weight * squares[1])
-        return Grid(longest, fitting_units(dim), dim)
+        return self.measures.grid(what)
 
     def coordinates(self, what: str) -> int:
         """Numbers of a release."""
-        return self.size.num_classes * self.grid(what).dim
+        return self.measures.coordinates(what)
 
     def stddev(self, what: str) -> float:
         """Standard deviation of a release's noise, in units of its grid; more than its share where none is so low."""
@@ -202,7 +194,6 @@ class MomentsLearner:
 
     def __init__(self, method: Moments, context: Context) -> None:
         self._method, self._context = method, context
-        self._basis = method.settings.basis(method.size)
         self._released: dict[str, Tensor] = {}
 
     def step(self, step: int) -> None:
@@ -215,42 +206,12 @@ class MomentsLearner:
 
     def _sums(self, what: str) -> Tensor:
         """Whole numbers int64 [Y, S]: each record's vector, in the row of its class. Private."""
-        method, data, size = self._method, self._context.data, self._method.size
-        grid = method.grid(what)
-        sums_YS = torch.zeros(size.num_classes, grid.dim, dtype=torch.int64)
         mean_YD = self._centres().mean_YD if what == PRODUCTS else None
-        for few_RCHW, label_R in zip(*(part.split(ROWS) for part in data.tensors()), strict=True):
-            padded = torch.zeros(ROWS, *size.image_shape, dtype=torch.uint8)
-            padded[: len(few_RCHW)] = few_RCHW
-            numbers_RD = self._basis.of_bytes(padded)
-            if mean_YD is None:
-                vectors_RS = self._image_vectors(numbers_RD)
-            else:
-                residual_RD = numbers_RD.clone()
-                residual_RD[: len(few_RCHW)] -= mean_YD[label_R]
-                vectors_RS = self._residual_vectors(residual_RD)
-            sums_YS.index_add_(0, label_R, grid.put(vectors_RS)[: len(few_RCHW)])
-        return sums_YS
-
-    def _image_vectors(self, numbers_RD: Tensor) -> Tensor:
-        """(an image's numbers, a constant), [R, D + 1]."""
-        method = self._method
-        cut_RD = _cut(numbers_RD, method.settings.mean_length * method.pixel)
-        constant_R1 = torch.full((len(cut_RD), 1), method.count_weight, dtype=torch.float64)
-        return torch.cat([cut_RD, constant_R1], 1)
-
-    def _residual_vectors(self, residual_RD: Tensor) -> Tensor:
-        """(products of low numbers, energies of bins), [R, M]."""
-        method, basis, settings = self._method, self._basis, self._method.settings
-        low_RL = _cut(residual_RD[:, basis.low_L], settings.product_length * method.pixel)
-        square_RD = _cut(residual_RD, settings.energy_length * method.pixel).square()
-        energy_RG = torch.zeros(len(square_RD), basis.num_bins, dtype=torch.float64)
-        energy_RG.index_add_(1, basis.bin_D, square_RD)
-        return torch.cat([products(low_RL), settings.energy_weight * energy_RG], 1)
+        return self._method.measures.sums(what, self._context.data.tensors(), mean_YD)
 
     def _centres(self) -> Centres:
         method = self._method
-        return centres(self._released[MEANS], method.count_weight, method.real_stddev(MEANS))
+        return method.measures.centres(self._released[MEANS], method.real_stddev(MEANS))
 
     def state_dict(self) -> dict[str, Tensor]:
         """What was released, so that it is never released again."""
@@ -281,18 +242,7 @@ class MomentsLearner:
         method = self._method
         generator = method.settings.network(method.size)
         if MEANS in self._released:
-            centre = self._centres()
-            sums_YM = self._released.get(PRODUCTS)
-            if sums_YM is None:
-                sums_YM = torch.zeros(method.size.num_classes, method.grid(PRODUCTS).dim, dtype=torch.float64)
-            stddev = method.real_stddev(PRODUCTS)
-            settings = method.settings
-            law = fit_law(centre, sums_YM, self._basis, settings.rank, settings.energy_weight, stddev)
+            stddev, rank = method.real_stddev(PRODUCTS), method.settings.rank
+            law = method.measures.law(self._centres(), self._released.get(PRODUCTS), stddev, rank)
             generator.inner.set_law(law.mean_YD, law.factor_YKL, law.grain_YG)
         return generator.eval().requires_grad_(False)
-
-
-def _cut(rows_RD: Tensor, longest: float) -> Tensor:
-    """Rows no longer than ``longest``; a direction stays as it is."""
-    length_R1 = torch.linalg.vector_norm(rows_RD, dim=1, keepdim=True)
-    return rows_RD * (longest / length_R1.clamp(min=longest))

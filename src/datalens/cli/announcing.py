@@ -63,6 +63,11 @@ def announce_plan(config: Config, data: LabelledImages, output: Output) -> None:
         f"{config.recipe}: {promise}, {voting.num_teachers} teachers, {plan.num_steps} steps of "
         f"{voting.batch_size} images, noise {plan.mechanism.noise_in_votes:g} votes"
     )
+    if config.warm_start.enabled:
+        output.say(
+            f"warm start: two noisy sums of the records before the first vote, with {config.warm_start.share:g} of "
+            f"the budget, and {config.warm_start.steps} steps of the generator on images drawn from what they show"
+        )
     if of_groups:
         output.say(f"each group goes to one teacher, and a teacher has {slots} slots")
     elif left > 0:

@@ -97,7 +97,7 @@ def baseline_config(method: str, options: dict[str, Any], source: str) -> Baseli
 def _file_changes(method: str, path: Path) -> dict[str, Any]:
     from datalens.baselines.registry import METHODS, BaselineConfig, parse_baseline
     from datalens.cli.settings import read_sections
-    from datalens.training.config import read_toml
+    from datalens.training.settings_file import read_toml
 
     known = [name for name in BaselineConfig.model_fields if name != "method"]
     for section in read_toml(path):

@@ -35,12 +35,14 @@ def read_public_init(
     """
     from datalens.training.run_folder import RunFolder
     from datalens.training.starting import note_of_shared, refuse_covering
+    from datalens.training.warm_settings import ONE_START, refuse_warm
 
     asked, is_declared = (options[name] for name in OPTIONS)
     if asked is None:
         if is_declared:
             raise ConfigError("--public-init-is-public: belongs to --public-init; give both, or neither")
         return None
+    refuse_warm(config.warm_start, *ONE_START)
     if RunFolder.holds_run(Path(asked)):
         if is_declared:
             raise ConfigError(

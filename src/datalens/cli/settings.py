@@ -12,9 +12,10 @@ from datalens.cli.options import is_given
 from datalens.errors import ConfigError
 from datalens.privacy.events import NoiseKind
 from datalens.privacy.wording import rounded_up
-from datalens.training.config import Config, parse_config, read_toml
+from datalens.training.config import Config, parse_config
 from datalens.training.plan import least_epsilon
 from datalens.training.sections import merged
+from datalens.training.settings_file import read_toml
 
 DEFAULT_RECIPE = "quick"
 _NO_FLOAT = 10**308
@@ -44,6 +45,7 @@ SETTING_OF_OPTION = {
     "sketch_rows": ("voting", "sketch_rows"),
     "sketch_buckets": ("voting", "sketch_buckets"),
     "labels_are_public": ("privacy", "labels_are_public"),
+    "warm_start": ("warm_start", "enabled"),
     "num_teachers": ("voting", "num_teachers"),
     "top_k": ("voting", "top_k"),
     "noise_stddev": ("voting", "noise_stddev"),

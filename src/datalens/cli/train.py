@@ -76,7 +76,7 @@ _RECIPES = "the recipe's"
     type=Text(paths=True),
     metavar="FILE.toml",
     help="Settings with a table a section: [privacy], [voting], [teachers], [student], [performance], "
-    "[public_init]; with --method [settings], [privacy], [performance].",
+    "[public_init], [warm_start]; with --method [settings], [privacy], [performance].",
 )
 @click.option(
     "--epsilon", type=Number(anything=True), help="The most that may be spent.", show_default=_RECIPES
@@ -131,6 +131,11 @@ _RECIPES = "the recipe's"
     type=Text(*SOURCES, paths=True),
     metavar="SOURCE|RUN",
     help="Begin with weights learned from public images, or those of a run on public images.",
+)
+@click.option(
+    "--warm-start",
+    is_flag=True,
+    help="Release two noisy sums of the records before the first vote, and begin with what they show.",
 )
 @click.option(
     "--public-init-is-public", is_flag=True, help="The folder or file given to --public-init is public."

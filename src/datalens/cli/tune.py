@@ -126,7 +126,7 @@ def read_candidates(path: Path) -> list[dict[str, Any]]:
     Raises:
         ConfigError: no such file, no TOML, or something else in it than candidates.
     """
-    from datalens.training.config import read_toml
+    from datalens.training.settings_file import read_toml
 
     try:
         found = read_toml(path)

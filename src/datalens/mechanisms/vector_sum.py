@@ -129,6 +129,7 @@ class VectorSum:
         noise_stddev: standard deviation of the noise on each coordinate, in units of the grid.
         noise: where the noise comes from.
         group_size: records that one person may own, g.
+        of_replaced: charge for a record replaced by another, which covers adding and removing one too.
 
     Guarantee:
         One record added or removed moves the sums by one vector of the grid, at most ``units`` in L2 norm; one
@@ -149,17 +150,18 @@ class VectorSum:
     noise_stddev: float
     noise: NoiseSource
     group_size: int = 1
+    of_replaced: bool = False
 
     def event(self, coordinates: int) -> GaussianEvent:
-        """What one release of so many coordinates costs where one record is added or removed."""
-        return self._event(coordinates, 1)
+        """What one release of so many coordinates is charged: one record added or removed, unless ``of_replaced``"""
+        return self._event(coordinates, 2 if self.of_replaced else 1)
 
     def replace_one_event(self, coordinates: int) -> GaussianEvent:
         """The same where one record is replaced by another."""
         return self._event(coordinates, 2)
 
     def release(self, sums: Tensor, budget: Budget, note: dict[str, Any]) -> Release[Tensor]:
-        """Charge the budget for one record added or removed, then draw noise, then release the noisy sums.
+        """Charge the budget for :meth:`event`, then draw noise, then release the noisy sums.
 
         Args:
             sums: int64 of any shape, the sum of one row of :meth:`Grid.put` a record; private.

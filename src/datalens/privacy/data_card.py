@@ -10,6 +10,7 @@ from datalens.privacy.baseline_card import is_baseline, method_lines, release_li
 from datalens.privacy.card_citation import citation
 from datalens.privacy.card_front import Licence, front_of_run, licence_line, licence_of
 from datalens.privacy.card_subject import is_classifier, subject, title, usage
+from datalens.privacy.card_warm import warm_lines
 from datalens.privacy.card_words import (
     belief,
     bullets,
@@ -148,8 +149,7 @@ def _promise(certificate: Mapping[str, Any]) -> str:
         + f". So far {epsilon_words(certificate['spent']['epsilon'])} was spent.",
         *(f"Take care: {caution}." for caution in guarantee["cautions"]),
     ]
-    if certificate["dataset_budget"]:
-        budget = certificate["dataset_budget"]
+    if budget := certificate["dataset_budget"]:
         lines.append(
             f"This run is charged to the budget of the data set '{plain(budget['data_name'])}', which allows "
             f"epsilon "
@@ -189,10 +189,12 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     mechanism, noise = certificate["mechanism"], certificate["noise"]
     if is_baseline(certificate):
         return method_lines(certificate)
-    released = released_of(certificate, "votes")
-    starts = "start" in certificate["assumed_public"]
+    released, warm = released_of(certificate, "votes"), warm_lines(certificate)
+    starts = bool(warm) or "start" in certificate["assumed_public"]
     if any("sampling_probability" in item for item in released):
         return release_lines(certificate)
+    if not released and warm:
+        return [*warm, "Training was stopped before its first step, so no teacher has voted."]
     if not released:
         return [
             "Nothing has been released yet: training was stopped before its first step, so no teacher has "
@@ -206,6 +208,7 @@ def _making(certificate: Mapping[str, Any]) -> list[str]:
     }
     kinds = [mechanism.get("noise")] if name == "fetchsgd" else noise["kinds"]
     return [
+        *warm,
         f"{mechanism.get('num_teachers')} teachers, each with its own part of the records "
         f"({mechanism.get('shard_size')} each at most), voted on images that a generator had drawn. Only the sum "
         f"of their votes was used, {noisily(released, place.get(str(name), ' votes on every pixel'))} "

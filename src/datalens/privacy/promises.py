@@ -13,6 +13,11 @@ UNFIT_RELEASE_FOLDER = f"{RELEASE_FOLDER}-{UNFIT_MARK}"
 PUBLIC_INIT_FILE = "public-init.safetensors"
 """The weights that a run begins with, where it begins with public ones."""
 
+WARM_START_FILE = "warm-start.safetensors"
+"""What a warm start has released, where there is one."""
+WARM_RELEASES = ("class means", "class moments")
+"""What that is, as ledger and certificate call it."""
+
 CERTIFICATE_FILE = "certificate.json"
 LOADER_FILE = "load_generator.py"
 """Draws from a released generator with PyTorch and safetensors alone; the same for every run."""

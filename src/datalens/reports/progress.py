@@ -37,7 +37,7 @@ def progress_of(ledger: Ledger) -> Progress:
             planned = line.body.get("num_steps", planned)
         elif line.kind == LineKind.RECOVERED:
             charged, releases = charged + 1, releases + 1
-        elif line.kind == LineKind.RELEASE and "score" not in note and not is_tuned:
+        elif line.kind == LineKind.RELEASE and {"score", "warm_start"}.isdisjoint(note) and not is_tuned:
             charged, releases = max(charged, note.get("step", -1) + 1), releases + 1
     if is_tuned and isinstance(planned, int):
         charged = planned

@@ -16,6 +16,7 @@ from datalens.training.heads import known_head
 from datalens.training.private_files import Secrets, fingerprint
 from datalens.training.run_folder import RunFolder
 from datalens.training.terms import is_step, step_of
+from datalens.training.warm_plan import WarmTerms
 
 
 def check_header(ledger: Ledger, facts: PublicFacts, partition: SlotMap) -> None:
@@ -24,7 +25,7 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: SlotMap) -> None
     Raises:
         RunError: names the setting that differs.
     """
-    voting, privacy = facts.config.voting, facts.config.privacy
+    voting, privacy, settings = facts.config.voting, facts.config.privacy, facts.config.warm_start
     expected = {
         "name": str(voting.mechanism),
         "num_teachers": voting.num_teachers,
@@ -39,6 +40,9 @@ def check_header(ledger: Ledger, facts: PublicFacts, partition: SlotMap) -> None
     start = None if facts.start is None else facts.start.sha256
     if ledger.header.get("public_init") != start:
         raise RunError(f"{ledger.path}: is about another public start than the run's; restore the files")
+    warm = WarmTerms.recorded(ledger)
+    if (None if warm is None else warm.share) != (settings.share if settings.enabled else None):
+        raise RunError(f"{ledger.path}: is about another warm start than the run's; restore the files")
     mechanism = ledger.header.get("mechanism")
     found = mechanism if isinstance(mechanism, dict) else {}
     for name, value in expected.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ from datalens.mechanisms.kinds import MechanismKind
 from datalens.privacy.accountant import Accountant
 from datalens.privacy.budget import Authorisation, Budget
 from datalens.privacy.events import Event, compact
-from datalens.privacy.ledger import Ledger, LedgerLine, LineKind
+from datalens.privacy.ledger import Ledger, LineKind
 from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config, Performance
 from datalens.training.facts import PublicFacts
 from datalens.training.plan import score_mechanism, vote_threshold
-from datalens.training.terms import Terms, is_step, next_step, terms_in_force
+from datalens.training.terms import Terms, next_step, terms_in_force
+from datalens.training.warm_plan import NOTE as WARM
+from datalens.training.warm_plan import PAID, WarmTerms
 
 CHANGEABLE = ("epsilon", "noise_stddev", "top_k", "vote_threshold", "num_steps")
 PERFORMANCE = tuple(Performance.model_fields)
@@ -84,13 +86,13 @@ def change_terms(
             )
         room = max(0, wanted.num_steps - next_step(ledger.lines))
     else:
-        room = _room(budget, shared, epsilon, event, _reserved(facts.config, ledger.lines))
+        room = _room(budget, shared, epsilon, event, _reserved(facts, ledger))
     start = next_step(ledger.lines)
     ends_here = given == {"num_steps": start} and epsilon is None  # asked for in so many words
     all_taken = wanted.num_steps <= start and "num_steps" not in given and epsilon is None
     if not ends_here and (room == 0 or all_taken):
         asked = ", ".join(f"{name} = {value}" for name, value in changes.items() if value is not None)
-        raise BudgetError(f"{asked}: {_why_no_step(facts.config, budget, shared, event, start, room)}")
+        raise BudgetError(f"{asked}: {_why_no_step(facts, budget, shared, event, start, room)}")
     if "num_steps" in given and not start <= wanted.num_steps <= start + room:
         raise ConfigError(
             f"num_steps = {wanted.num_steps}: {start} steps are taken and {room} more fit the budget; "
@@ -114,12 +116,12 @@ def change_terms(
 
 
 def _why_no_step(
-    config: Config, budget: Budget, shared: Budget | None, event: Event, start: int, room: int
+    facts: PublicFacts, budget: Budget, shared: Budget | None, event: Event, start: int, room: int
 ) -> str:
     """Why changes leave the run without a next step, and what would fit."""
-    if room or not config.privacy.is_private:
+    if room or not facts.config.privacy.is_private:
         return f"all {start} steps are taken; give --num-steps (num_steps) above {start} too"
-    reserved = [item for item in (_reserved(config, budget.ledger.lines),) if item is not None]
+    reserved = _reserved(facts, budget.ledger)
 
     def needed(of: Budget) -> float:
         accountant, charged = Accountant(of.authorisation.accountant), compact(of.ledger.events())
@@ -142,7 +144,7 @@ def _following_threshold(config: Config, before: Terms, wanted: Terms) -> float:
 
 
 def _room(
-    budget: Budget, shared: Budget | None, epsilon: float | None, event: Event, reserved: Event | None
+    budget: Budget, shared: Budget | None, epsilon: float | None, event: Event, reserved: Sequence[Event]
 ) -> int:
     """How many releases fit, under another ceiling if one is given, and under the data set's; none is recorded.
 
@@ -164,16 +166,21 @@ def _room(
     return room if shared is None else min(room, _room_beside(shared, shared.authorisation, event, reserved))
 
 
-def _room_beside(budget: Budget, authorisation: Authorisation, event: Event, reserved: Event | None) -> int:
+def _room_beside(
+    budget: Budget, authorisation: Authorisation, event: Event, reserved: Sequence[Event]
+) -> int:
     trial = Ledger.in_memory({"authorisation": authorisation.to_json()})
-    for charged in (*compact(budget.ledger.events()), *([] if reserved is None else [reserved])):
+    for charged in (*compact(budget.ledger.events()), *reserved):
         trial.charge(charged)
     return Budget(trial).remaining_releases(event)
 
 
-def _reserved(config: Config, lines: Iterable[LedgerLine]) -> Event | None:
-    """The score that the budget must still leave room for."""
-    score = score_mechanism(config)
-    if score is None or any(line.kind == LineKind.RELEASE and not is_step(line) for line in lines):
-        return None
-    return score.event(1)
+def _reserved(facts: PublicFacts, ledger: Ledger) -> list[Event]:
+    """What the budget must still leave room for: a score, and what a warm start has not released yet."""
+    notes = [line.body.get("note") or {} for line in ledger.lines if line.kind in PAID]
+    score = None if any("score" in note for note in notes) else score_mechanism(facts.config)
+    found: list[Event] = [] if score is None else [score.event(1)]
+    warm = WarmTerms.recorded(ledger)
+    if warm is not None and all(WARM in note for note in notes):
+        found += warm.events(facts.config, facts.measures)[len(notes) :]
+    return found

@@ -29,7 +29,6 @@ from datalens.training.private_files import Secrets
 from datalens.training.release import certify
 from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import close_shared_budget, marks_of, open_charged_budget
-from datalens.training.terms import is_step
 from datalens.training.tuned import refuse_tuned
 
 MOST_RECORDS = 2**53
@@ -121,7 +120,9 @@ def require_score(root: Path) -> GaussianSum:
 def _refuse_second(folder: RunFolder, mechanism: GaussianSum) -> None:
     """Say where the score is, rather than that there is no room for another."""
     ledger = Ledger.read(folder.ledger)
-    charged = [line for line in ledger.lines if line.kind == LineKind.RELEASE and not is_step(line)]
+    charged = [
+        line for line in ledger.lines if line.kind == LineKind.RELEASE and "score" in line.body["note"]
+    ]
     if not charged:
         return
     try:

@@ -7,8 +7,6 @@ teachers are arbitrary programs of their own shard, the student sees only what w
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
@@ -34,10 +32,10 @@ from datalens.training.sections import (
     merged,
     validated,
 )
+from datalens.training.warm_settings import WarmStart
 
 if TYPE_CHECKING:
     from datalens.student.update import StudentPlan
-_LARGEST_FILE = 2**20  # bytes of settings: anything longer is another file, or a device that never ends
 
 
 class Voting(Section):
@@ -238,10 +236,12 @@ class Config(RunSettings):
     student: StudentSettings = StudentSettings()
     performance: Performance = Performance()
     public_init: PublicInit = PublicInit()
+    warm_start: WarmStart = WarmStart()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as in a run's ``config.json``; ``public_init`` where it is not at its default."""
-        left_out = {"public_init"} if self.public_init == PublicInit() else set[str]()
+        """Plain values, as in a run's ``config.json``; what a run begins with where it is not at its default."""
+        usual = {"public_init": PublicInit(), "warm_start": WarmStart()}
+        left_out = {name for name, section in usual.items() if getattr(self, name) == section}
         return self.model_dump(mode="json", exclude=left_out)
 
     def replace(self, **changes: Any) -> Config:
@@ -275,25 +275,3 @@ def parse_config(data: dict[str, Any]) -> Config:
         ConfigError: one line that names the first setting that breaks a rule, its value and the rule.
     """
     return validated(Config, data)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file, as plain values with a section a table.
-
-    Raises:
-        ConfigError: the file is missing, is not TOML, or is too large for settings.
-    """
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-        found = tomllib.loads(content.decode()) if len(content) <= _LARGEST_FILE else None
-    except FileNotFoundError:
-        raise ConfigError(f"--config {path}: no such file; give the path of a TOML file") from None
-    except RecursionError:
-        raise ConfigError(f"--config {path}: is nested too deeply; write a table a section") from None
-    except (OSError, ValueError) as error:  # what is no UTF-8, no TOML, or a number of thousands of digits
-        why = " ".join(str(error).split())
-        raise ConfigError(f"--config {path}: cannot be read as TOML ({why}); correct the file") from None
-    if found is not None:
-        return found
-    raise ConfigError(f"--config {path}: has more than 1 MiB, so it holds no settings; give a TOML file")

@@ -12,6 +12,7 @@ from typing import Any
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError, DataError, RunError
 from datalens.models.finish import AnyGenerator
+from datalens.moments.measuring import Measures
 from datalens.randomness import ROOT_BYTES, Streams
 from datalens.student.latent import LatentSpace
 from datalens.student.update import StudentPlan
@@ -165,6 +166,11 @@ class PublicFacts(GeneratorFacts):
     config: Config
     noise_stddev: float
     start: StartFacts | None = None
+
+    @property
+    def measures(self) -> Measures:
+        """What a warm start measures of every record."""
+        return Measures(self.image_shape, len(self.classes))
 
     @property
     def student_plan(self) -> StudentPlan:

@@ -24,7 +24,6 @@ from datalens.training.config import Config, Performance
 from datalens.training.devices import require_device
 from datalens.training.facts import PublicFacts, read_facts
 from datalens.training.files import sweep, write_atomically, write_json
-from datalens.training.plan import score_mechanism
 from datalens.training.private_files import (
     Secrets,
     fingerprint,
@@ -36,8 +35,10 @@ from datalens.training.run_folder import RunFolder
 from datalens.training.shared_budget import close_shared_budget, open_charged_budget
 from datalens.training.start_file import PublicStart
 from datalens.training.starting import MakeStart, start_of
-from datalens.training.terms import ledger_header
+from datalens.training.terms import beside_steps, ledger_header
 from datalens.training.tuned import refuse_tuned
+from datalens.training.warm_plan import WarmTerms, check_warm_start
+from datalens.training.warm_settings import ONE_START, refuse_warm
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +110,15 @@ def open_new(
     """
     require_device(config.performance.device)
     facts, plan, partition, private, doubts = draw_run(config, data, signal_matters=signal_matters)
+    check_warm_start(config, facts.image_shape, of_groups=facts.of_groups, num_classes=len(facts.classes))
     for doubt in doubts:
         warnings.warn(doubt, PrivacyWarning, stacklevel=4)
     if shared is not None:
-        score = score_mechanism(config)
-        shared.require(plan.event, plan.num_steps, *([] if score is None else [score.event(1)]))
+        beside = beside_steps(facts, WarmTerms.of(config, facts.image_shape))
+        shared.require(plan.event, plan.num_steps, *beside)
     start = None
     if make_start is not None:
+        refuse_warm(config.warm_start, *ONE_START)
         if root is not None:
             RunFolder.require_new(root)
         start = make_start(facts)

@@ -34,6 +34,7 @@ from datalens.training.pricing import (
     score_mechanism,
     vote_threshold,
 )
+from datalens.training.warm_plan import check_warm_start
 
 __all__ = [
     "Plan",
@@ -96,6 +97,7 @@ def check_plan(
     dim = math.prod(image_shape)
     if of_groups:
         check_groups(config.privacy)
+    check_warm_start(config, image_shape, of_groups=of_groups)
     _check_shards(config, num_records, of_groups=of_groups)
     check_mechanism(config, dim)
     voting, privacy = config.voting, config.privacy
@@ -162,9 +164,9 @@ def plan_releases(config: Config, dim: int) -> Plan:
             f"num_steps = {num_steps} with noise_stddev = {stddev:g} {costs}; use at most "
             f"{_most_steps(event, config)} steps or more noise"
         )
-    if privacy.score_noise is None:
+    if privacy.score_noise is None and not config.warm_start.enabled:
         authorisation = Authorisation(*target, num_releases=num_steps, planned=event)
-    else:  # the cost of exactly these steps and one score, with room for the last bit of a float
+    else:  # the cost of exactly these steps and what is beside them, with room for the last bit of a float
         ceiling = min(privacy.epsilon, price * (1 + 1e-9))
         authorisation = Authorisation(ceiling, privacy.delta, privacy.accountant)
     return Plan(stddev, num_steps, event, authorisation, mechanism)
@@ -227,7 +229,7 @@ def mechanism_of(config: Config, dim: int, stddev: float) -> VoteSum:
 
 
 def _most_steps(event: GaussianEvent, config: Config) -> int:
-    """The largest number of steps that fits beside the score."""
+    """The largest number of steps that fits beside the score and the warm start."""
     privacy = config.privacy
     low, high = 0, max_releases(event, privacy.epsilon, privacy.delta, privacy.accountant) + 1
     while high - low > 1:
@@ -237,11 +239,22 @@ def _most_steps(event: GaussianEvent, config: Config) -> int:
         else:
             high = middle
     if low == 0:
-        raise ConfigError(
-            f"score_noise = {privacy.score_noise}: one such score leaves no room for a step at epsilon "
-            f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
-        )
+        raise _no_room(config)
     return low
+
+
+def _no_room(config: Config) -> ConfigError:
+    """The refusal of what leaves no room for a step."""
+    privacy = config.privacy
+    if privacy.score_noise is None:
+        return ConfigError(
+            f"warm_start.share = {config.warm_start.share:g}: leaves no room for a step at epsilon "
+            f"{privacy.epsilon:g}; use a smaller share, or leave the warm start out"
+        )
+    return ConfigError(
+        f"score_noise = {privacy.score_noise}: one such score leaves no room for a step at epsilon "
+        f"{privacy.epsilon:g}; use more noise for the score, or leave it out"
+    )
 
 
 def _noise_for_steps(config: Config, dim: int) -> float:

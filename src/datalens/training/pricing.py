@@ -16,6 +16,8 @@ from datalens.privacy.signal import best_threshold, signal_of
 from datalens.privacy.wording import rounded_up
 from datalens.training.config import Config, Voting
 from datalens.training.mechanisms import step_bound, units_a_vote
+from datalens.training.warm_plan import stand_ins
+from datalens.training.warm_settings import WarmStart
 
 SCORE_SHARE = 0.9
 """A score may take so much of epsilon; the steps need the rest."""
@@ -24,6 +26,9 @@ _ANY_DIM = 2**20
 _UNTABULATED_LIMIT = 1e9
 _SPARE_NOISE = 1.01
 """What rounding may add to the least noise."""
+_NONE = WarmStart().model_dump()
+_HOPELESS = 1e9
+"""An epsilon beyond which nobody looks for one that pays for a warm start, too."""
 
 
 def least_epsilon(config: Config, dim: int | None = None) -> float | None:
@@ -43,14 +48,39 @@ def least_epsilon(config: Config, dim: int | None = None) -> float | None:
     if voting.noise_stddev is not None:
         if not is_heard(config, voting.noise_stddev):
             return None
-        return _finite(cost(_draft(config, dim, voting.noise_stddev), voting.num_steps or 1, config))
+        return _finite(
+            _least_beside_warm(_draft(config, dim, voting.noise_stddev), voting.num_steps or 1, config)
+        )
     most = _most_noise(config)
     if voting.num_steps is None or most is None:
         return None
-    least = cost(_draft(config, dim, most / _SPARE_NOISE), voting.num_steps, config)
+    least = _least_beside_warm(_draft(config, dim, most / _SPARE_NOISE), voting.num_steps, config)
     if score is None:
         return _finite(least)
     return _finite(max(least, score_cost(score, config) / SCORE_SHARE))
+
+
+def _least_beside_warm(event: GaussianEvent, num_steps: int, config: Config) -> float:
+    """The smallest epsilon that pays for steps and score and leaves a warm start, if there is one, its share.
+
+    What a warm start costs grows with epsilon, but it leaves the others the rest of mu squared, which grows too.
+    """
+    low = cost(event, num_steps, config.replace(warm_start=_NONE))
+    if not config.warm_start.enabled or not math.isfinite(low):
+        return low
+
+    def fits(epsilon: float) -> bool:
+        return cost(event, num_steps, config.replace(privacy__epsilon=epsilon)) <= epsilon
+
+    high = 2 * low
+    while not fits(high):
+        low, high = high, 2 * high
+        if high > _HOPELESS:
+            return math.inf
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def _finite(epsilon: float) -> float | None:
@@ -86,9 +116,9 @@ def vote_threshold(voting: Voting, stddev: float) -> float:
 
 
 def cost(event: GaussianEvent, num_steps: int, config: Config) -> float:
-    """Epsilon of the steps, and of the score if there is to be one."""
+    """Epsilon of the steps, and of the score and the warm start if there are to be such."""
     score = score_mechanism(config)
-    events = [times(event, num_steps), *([] if score is None else [score.event(1)])]
+    events = [times(event, num_steps), *([] if score is None else [score.event(1)]), *stand_ins(config)]
     return Accountant(config.privacy.accountant).epsilon(events, config.privacy.delta)
 
 
@@ -98,7 +128,7 @@ def score_cost(score: GaussianSum, config: Config) -> float:
 
 
 def least_noise(config: Config, dim: int) -> float:
-    """The smallest tidy noise with which the steps fit beside the score; infinite where there is not so much.
+    """The smallest tidy noise with which the steps fit beside the rest; infinite where there is not so much.
 
     Raises:
         ConfigError: the score alone takes nearly all of epsilon.

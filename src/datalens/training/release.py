@@ -67,6 +67,7 @@ def certify(folder: RunFolder, ledger: Ledger) -> dict[str, Any]:
         folder.network,
         folder.scores,
         folder.public_init,
+        folder.warm_start,
         folder.loader,
     )
     files = {path.name: file_digest(path) for path in certified if path.is_file()}

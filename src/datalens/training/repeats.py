@@ -5,6 +5,7 @@ from __future__ import annotations
 from datalens.data.duplicates import find_exact_duplicates
 from datalens.data.images import LabelledImages
 from datalens.errors import ConfigError
+from datalens.training.sections import Privacy
 
 
 def refuse_groups(data: LabelledImages) -> None:
@@ -42,6 +43,15 @@ def note_of_repeats(data: LabelledImages, group_size: int) -> str | None:
         f"the guarantee covers {group_size} of them: remove the copies, or give --group-size "
         f"{report.largest_group} where they are one person's"
     )
+
+
+def notes_of(
+    data: LabelledImages, privacy: Privacy, classes_from_data: bool, *others: str | None
+) -> list[str]:
+    """Lines for the owner on the class list and on repeated images, and others that there may be."""
+    is_declared = privacy.labels_are_public or not classes_from_data
+    found = note_of_classes(data, is_declared=is_declared), note_of_repeats(data, privacy.group_size)
+    return [*filter(None, [*found, *others])]
 
 
 def note_of_classes(data: LabelledImages, *, is_declared: bool) -> str | None:

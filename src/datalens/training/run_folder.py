@@ -104,7 +104,8 @@ class RunFolder:
 
     @property
     def _kept(self) -> tuple[Path, ...]:
-        shared = (self.config, self.ledger, self.directions, self.public_init, self.generator, self.loader)
+        begun = (self.config, self.ledger, self.directions, self.public_init, self.warm_start)
+        shared = (*begun, self.generator, self.loader)
         told = (self.classifier, self.certificate, self.data_card, self.report, self.scores)
         return *shared, *told, self.private_report, self.secrets, self.partition, self.diagnostics
 
@@ -165,6 +166,11 @@ class RunFolder:
     def public_init(self) -> Path:
         """The public weights that the run begins with, if it does."""
         return self.release / promises.PUBLIC_INIT_FILE
+
+    @property
+    def warm_start(self) -> Path:
+        """What a warm start has released, if there is one."""
+        return self.release / promises.WARM_START_FILE
 
     @property
     def generator(self) -> Path:

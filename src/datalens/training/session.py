@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from datalens.data.images import LabelledImages
 from datalens.distributed.ranks import Ranks
-from datalens.errors import BudgetError, CheckpointError, RunError
-from datalens.privacy.budget import Budget, PriceError
+from datalens.errors import CheckpointError
+from datalens.privacy.budget import Budget
 from datalens.privacy.dataset_budget import DatasetBudget
 from datalens.privacy.ledger import Ledger
 from datalens.student.update import Student
@@ -32,14 +32,15 @@ from datalens.training.heads import note_head
 from datalens.training.opening import OpenRun, open_new, open_old
 from datalens.training.plan import Plan
 from datalens.training.progress import Progress
-from datalens.training.repeats import note_of_classes, note_of_repeats
+from datalens.training.repeats import notes_of
+from datalens.training.room import has_room
 from datalens.training.run_folder import RunFolder
+from datalens.training.several import check_ranks
 from datalens.training.shared_budget import marks_of, note_heads
 from datalens.training.start_file import PublicStart
 from datalens.training.starting import MakeStart
 from datalens.training.terms import next_step, plan_in_force, terms_in_force
-
-NEEDS_FOLDER = "a run of several processes keeps its secrets in a folder that all of them see; give one (out)"
+from datalens.training.warm_state import WarmState
 
 
 class Session:
@@ -54,6 +55,7 @@ class Session:
         facts: what everybody may know.
         performance: settings of this stretch of the run; the run's own, unless others were given.
         start: the public weights that it begins with; None where it begins at random.
+        warm: its warm start; None where it has none.
         plan: what may still be released, and how.
         budget: what was authorised and spent.
         student: the generator in training.
@@ -68,19 +70,14 @@ class Session:
         self.performance: Performance = run.performance
         self.folder: RunFolder | None = run.folder
         self.start: PublicStart | None = run.start
-        privacy = run.facts.config.privacy
-        is_declared = privacy.labels_are_public or not run.facts.classes_from_data
-        notes = (
-            note_of_classes(data, is_declared=is_declared),
-            note_of_groups(run.partition, data.name),
-            note_of_repeats(data, privacy.group_size),
-        )
-        self.notes: list[str] = [*filter(None, notes)]
+        self.warm: WarmState | None = WarmState.of(run)
+        told = note_of_groups(run.partition, data.name), None if self.warm is None else self.warm.note
+        self.notes: list[str] = notes_of(data, run.facts.config.privacy, run.facts.classes_from_data, *told)
         self.diagnostics: list[Diagnostics] = []
         self.steps_done: int = 0
         self._saved_at = -1
         self.was_stopped: bool = False
-        self._run = run
+        self._run, self._data = run, data
         self._log = DirectionLog(run.folder.directions) if run.folder is not None else None
         self.records: list[DirectionRecord] = self._log.records if self._log is not None else []
         try:
@@ -148,8 +145,7 @@ class Session:
         Warns:
             PrivacyWarning: a delta at which releasing a whole record would be allowed.
         """
-        if root is None and ranks is not None and ranks.world_size > 1:
-            raise RunError(NEEDS_FOLDER)
+        check_ranks(ranks, root, config.warm_start)
         run = open_new(config, data, root, budget_file, signal_matters=signal_matters, make_start=make_start)
         try:
             session = cls(run, data, ranks)
@@ -185,6 +181,7 @@ class Session:
         """
         run = open_old(root, data, changes or {})
         try:
+            check_ranks(ranks, root, run.facts.config.warm_start)
             session = cls(run, data, ranks)
         except BaseException:
             run.close()
@@ -208,8 +205,13 @@ class Session:
         Returns:
             Whether all planned steps are done (or the budget has no room for another).
         """
-        tell = tell or (lambda _: None)
-        while self._next_step < self.plan.num_steps and self._has_room():
+        if self.warm is not None and not self.warm.is_done:
+            if stop():
+                self.was_stopped = True
+                return False
+            self.warm.release(self._data, self.budget)
+            self._begin_warm(self.warm)
+        while self._next_step < self.plan.num_steps and has_room(self.budget, self.plan.event):
             if stop() or self.teachers.is_asked_to_stop:
                 self.was_stopped = True
                 self.checkpoint()
@@ -219,7 +221,9 @@ class Session:
             self.steps_done += 1
             if self.steps_done % self.performance.checkpoint_every == 0:
                 self.checkpoint()
-            tell(self._progress())
+            if tell is not None:
+                student, total = self.student, self.plan.num_steps
+                tell(Progress.at(self.steps_done, total, self.budget, student.rows_of_classes))
         self.checkpoint()
         return True
 
@@ -254,18 +258,11 @@ class Session:
         """The run's ledger."""
         return self._run.ledger
 
-    def _progress(self) -> Progress:
-        return Progress.at(self.steps_done, self.plan.num_steps, self.budget, self.student.rows_of_classes)
-
-    def _has_room(self) -> bool:
-        """Whether the budget pays for another step; an accountant that gives no number is an error."""
-        try:
-            self.budget.check(self.plan.event)
-        except PriceError:
-            raise
-        except BudgetError:
-            return False
-        return True
+    def _begin_warm(self, warm: WarmState) -> None:
+        """The student anew, from what the warm start has released."""
+        self.student = warm.student(self.student.device)
+        self.parts = replace(self.parts, student=self.student)
+        self.checkpoint()
 
     def _record(self, record: DirectionRecord) -> None:
         keep = self.records if self._log is None else self._log
@@ -280,6 +277,8 @@ class Session:
         """Load the last good checkpoint, then replay what was released after it."""
         check_records(self.records, self.ledger, folder.directions)
         checkpoint = latest_checkpoint(folder.checkpoints)
+        if checkpoint is None and self.warm is not None and self.warm.is_done:
+            self._begin_warm(self.warm)
         last_step = -1 if checkpoint is None else self._load(checkpoint, folder)
         for record in [record for record in self.records if record.step > last_step]:
             replayed_step(self.parts, record)

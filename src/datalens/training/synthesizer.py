@@ -34,11 +34,14 @@ from datalens.training.release import (
     write_network,
 )
 from datalens.training.run_folder import RunFolder
-from datalens.training.session import NEEDS_FOLDER, Session
+from datalens.training.session import Session
+from datalens.training.several import NEEDS_FOLDER
 from datalens.training.shared_budget import budget_for
 from datalens.training.start_file import PublicStart
 from datalens.training.starting import PublicSource, note_of_shared, require_used, start_maker, start_of
 from datalens.training.trained import Trained
+from datalens.training.warm_file import Tables, file_of, read_tables
+from datalens.training.warm_settings import ONE_START, refuse_warm
 
 Tell = Callable[[Progress], None]
 
@@ -67,6 +70,7 @@ class DataLens(Trained[Config, PublicFacts]):
         super().__init__(config)
         self._records: list[DirectionRecord] = []
         self._start: PublicStart | None = None
+        self._tables: Tables = {}
 
     # -- training -----------------------------------------------------------------------------------------------
 
@@ -132,6 +136,7 @@ class DataLens(Trained[Config, PublicFacts]):
         if public_init is None:
             require_used(config.public_init)
         else:
+            refuse_warm(config.warm_start, *ONE_START)
             make_start = start_maker(public_init, data, stop=stop, tell=tell_public_init)
             note = note_of_shared(public_init, data) if isinstance(public_init, LabelledImages) else None
         with budget_for(budget_file, data_name) as shared:
@@ -189,6 +194,7 @@ class DataLens(Trained[Config, PublicFacts]):
             self._generator = session.student.finished_generator()
             self._records = session.records
             self._start = session.start
+            self._tables = {} if session.warm is None else session.warm.tables
             self._made_in = environment(session.student.device)
             self._notes = (*session.notes, *filter(None, [note_of_no_update(session.records)]))
             if session.folder is not None:
@@ -229,6 +235,8 @@ class DataLens(Trained[Config, PublicFacts]):
             write_directions(target.directions, self._records)
             if self._start is not None:
                 write_atomically(target.public_init, self._start.content)
+            if self._tables:
+                write_atomically(target.warm_start, file_of(self._tables))
             write_release(target, self)
         except BaseException:
             target.discard()
@@ -252,6 +260,7 @@ class DataLens(Trained[Config, PublicFacts]):
         if source.directions.is_file():
             loaded._records = read_directions(source.directions)
         loaded._start = start_of(source, facts)
+        loaded._tables = read_tables(source.warm_start, facts.measures, loaded._ledger)
         loaded._made_in = read_environment(source.generator)
         return loaded
 

@@ -21,6 +21,8 @@ from datalens.teachers.groups import SlotMap
 from datalens.training.config import Config, Voting
 from datalens.training.facts import PublicFacts
 from datalens.training.plan import Plan, mechanism_of, score_mechanism
+from datalens.training.warm_plan import NOTE as WARM
+from datalens.training.warm_plan import WarmTerms
 from datalens.version import __version__
 
 
@@ -58,6 +60,7 @@ class Terms:
 def ledger_header(facts: PublicFacts, plan: Plan, partition: SlotMap, run_id: str) -> dict[str, Any]:
     """Line 0 of the ledger: what was authorised and on which terms. Nothing of it comes from records."""
     voting, privacy = facts.config.voting, facts.config.privacy
+    warm = WarmTerms.of(facts.config, facts.image_shape)
     return {
         "datalens": __version__,
         "method": "datalens",
@@ -81,10 +84,11 @@ def ledger_header(facts: PublicFacts, plan: Plan, partition: SlotMap, run_id: st
             "num_steps": plan.num_steps,
         },
         "score_noise": privacy.score_noise,
-        "planned_events": [event.to_json() for event in _planned_events(facts.config, plan)],
+        "planned_events": [event.to_json() for event in _planned_events(facts, plan, warm)],
         "publishable": privacy.is_publishable,
         "data": facts.data_name,
         **({} if facts.start is None else {"public_init": facts.start.sha256}),
+        **({} if warm is None else {WARM: warm.to_json()}),
     }
 
 
@@ -99,12 +103,20 @@ def _own_terms(voting: Voting) -> dict[str, int]:
             return {"sketch_rows": voting.sketch_rows, "sketch_buckets": voting.sketch_buckets}
 
 
-def _planned_events(config: Config, plan: Plan) -> list[Event]:
+def _planned_events(facts: PublicFacts, plan: Plan, warm: WarmTerms | None) -> list[Event]:
     """All releases that are planned, where the authorisation is a ceiling and does not name them itself."""
     if plan.authorisation.planned is not None or not plan.authorisation.is_private:
         return []
-    score = score_mechanism(config)
-    return [times(plan.event, plan.num_steps), *([] if score is None else [score.event(1)])]
+    return [times(plan.event, plan.num_steps), *beside_steps(facts, warm)]
+
+
+def beside_steps(facts: PublicFacts, warm: WarmTerms | None) -> list[Event]:
+    """What a run releases besides its steps: a score and a warm start's two sums, if there are to be such."""
+    score = score_mechanism(facts.config)
+    found: list[Event] = [] if score is None else [score.event(1)]
+    if warm is not None and facts.config.privacy.is_private:
+        found += warm.events(facts.config, facts.measures)
+    return found
 
 
 def terms_in_force(ledger: Ledger) -> Terms:
@@ -152,9 +164,9 @@ def next_step(lines: Iterable[LedgerLine]) -> int:
 
 
 def is_step(line: LedgerLine) -> bool:
-    """Whether a release line is a generator step's (and not a score's, or a whole tuning's)."""
+    """Whether a release line is a generator step's (and not a score's, a warm start's, or a whole tuning's)."""
     note = line.body.get("note")
-    return not (isinstance(note, dict) and ("score" in note or "tuning" in note))
+    return not (isinstance(note, dict) and not {"score", "tuning", WARM}.isdisjoint(note))
 
 
 def step_of(line: LedgerLine) -> int:

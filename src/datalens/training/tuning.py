@@ -44,6 +44,7 @@ from datalens.training.starting import require_used
 from datalens.training.terms import ledger_header
 from datalens.training.tuned import METHOD
 from datalens.training.tuning_plan import TuningPlan
+from datalens.training.warm_settings import refuse_warm, require_enabled
 from datalens.version import __version__
 
 
@@ -96,6 +97,12 @@ def tune(
     for config in plan.candidates:
         require_public_classes(config.privacy, data)
         require_used(config.public_init)
+        require_enabled(config.warm_start)
+        refuse_warm(
+            config.warm_start,
+            "sums all records, and a try holds some out",
+            "leave it out of what is tuned",
+        )
     if budget_file is not None:
         budget_file.require(plan.event, 1)
     folder = RunFolder.create(root)
