@@ -20,7 +20,7 @@ from datalens.audit.baseline_subject import BaselineSubject
 from datalens.audit.mechanism import hard_gradients
 from datalens.audit.subject import Puppets
 from datalens.audit.tap import Tap
-from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, moments, pate_gan
+from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, judged, moments, pate_gan
 from datalens.data.images import LabelledImages
 
 Given = list[list[Tensor]]
@@ -169,6 +169,7 @@ def _dp_gan(subject: BaselineSubject) -> Pairs:
 ADVERSARIES: dict[str, Callable[[BaselineSubject], Pairs]] = {
     dp_merf.DPMerf.name: partial(_sums, steps=1),
     moments.Moments.name: partial(_sums, steps=len(moments.STATES)),
+    judged.Judged.name: partial(_sums, steps=len(moments.STATES) + 2),
     pate_gan.PateGan.name: _pate_gan,
     g_pate.GPate.name: _g_pate,
     dp_gan.DPGan.name: _dp_gan,

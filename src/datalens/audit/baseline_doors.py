@@ -18,7 +18,7 @@ from torch import Tensor
 
 from datalens.audit.critic_door import CriticDoor
 from datalens.audit.sum_doors import SILENT, MadeDoor, SampledDoor, SumDoor
-from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, moments, pate_gan
+from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, judged, moments, pate_gan
 from datalens.mechanisms.gnmax import GNMax
 from datalens.mechanisms.gpate import ANSWERS, CHECKS, ConfidentGNMax
 from datalens.noise import NoiseSource
@@ -167,6 +167,11 @@ def _moments(method: moments.Moments) -> tuple[Door, ...]:
     )
 
 
+def _judged(method: judged.Judged) -> tuple[Door, ...]:
+    gradient = SumDoor(judged.GRADIENT, method.mechanism, coordinates=method.grid.dim)
+    return (*_moments(method.law), gradient)
+
+
 def _pate_gan(method: pate_gan.PateGan) -> tuple[Door, ...]:
     return (CountDoor(pate_gan.VOTES, method.mechanism, method.settings.batch_size),)
 
@@ -187,6 +192,7 @@ def _gs_wgan(method: gs_wgan.GSWgan) -> tuple[Door, ...]:
 DOORS: dict[str, Callable[[Any], tuple[Door, ...]]] = {
     dp_merf.DPMerf.name: _merf,
     moments.Moments.name: _moments,
+    judged.Judged.name: _judged,
     pate_gan.PateGan.name: _pate_gan,
     g_pate.GPate.name: _g_pate,
     dp_gan.DPGan.name: _dp_gan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -73,6 +73,23 @@ def _moments(settings: Json, config: Json, group: int) -> Kinds:
         what: Kind(group * _units(dim), dim * classes, 1, exchanged=2.0, share=shares[what])
         for what, dim in dims.items()
     }
+
+
+def _judged(settings: Json, config: Json, group: int) -> Kinds:
+    """The two of moments with a part of the budget; then steps, each a sum of errors x coordinates and a constant."""
+    share, steps = settings["judge_share"], settings["num_steps"] - 2
+    classes, inputs = len(config["classes"]), settings["judge_size"] + 1
+    law = _moments(settings, config, group)
+    found = {what: replace(kind, share=(kind.share or 0.0) * (1 - share)) for what, kind in law.items()}
+    length = group * max(32, _step_units(classes)) * max(64, _step_units(inputs))
+    return found | {
+        "judge gradient": Kind(float(length), classes * inputs, steps, exchanged=2.0, share=share)
+    }
+
+
+def _step_units(dim: int) -> int:
+    """Length of one of the two vectors of an outer product: a power of two near 2.8 sqrt(dim)."""
+    return 2 ** math.ceil(math.log2(2.8 * math.sqrt(dim)))
 
 
 def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:
@@ -160,6 +177,7 @@ KINDS: dict[str, Callable[[Json, Json, int], Kinds]] = {
     "dc-gan": lambda settings, config, group: {},
     "dp-merf": _merf,
     "moments": _moments,
+    "judged": _judged,
     "pate-gan": _pate_gan,
     "g-pate": _g_pate,
     "dp-gan": _dp_gan,

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from datalens.mechanisms.outer_grid import OuterGrid
 from datalens.mechanisms.sampled_sum import SampledSum
-from datalens.mechanisms.vector_sum import Grid, VectorSum
+from datalens.mechanisms.vector_sum import Grid, SumGrid, VectorSum
 from datalens.noise import NoiseSource, OsEntropy
 from datalens.noise.none import NoNoise
 from datalens.privacy.budget import Authorisation, Budget
@@ -43,8 +44,16 @@ def whole(values: Tensor, noise: NoiseSource) -> Tensor:
     return values if noise.kind is NoiseKind.CONTINUOUS else values.round()
 
 
-def longest(grid: Grid) -> int:
-    """What becomes of the first coordinate of a vector without bound: whole numbers of the grid."""
+def longest(grid: SumGrid) -> int:
+    """What becomes of the first coordinate of a vector without bound, or of two such: whole numbers of the grid.
+
+    Raises:
+        TypeError: a kind of grid that the audit does not know.
+    """
+    if isinstance(grid, OuterGrid):
+        return longest(grid.left) * longest(grid.right)
+    if not isinstance(grid, Grid):
+        raise TypeError(f"no door knows a grid of kind {type(grid).__name__}")
     row = torch.zeros(1, grid.dim)
     row[0, 0] = HUGE * grid.norm_bound
     return int(grid.put(row)[0, 0])

@@ -45,11 +45,10 @@ from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Privacy
 
 
-class MomentsSettings(MethodSettings):
+class LawSettings(MethodSettings):
     """Settings of the two releases, all of them public choices; lengths are root mean squares of a pixel in [0, 1].
 
     Attributes:
-        num_steps: two, one for each release.
         low_frequencies: cosines a direction and channel whose products are measured; None for as many as make 200 of
             all channels.
         rank: most directions in which images of a class vary.
@@ -59,10 +58,8 @@ class MomentsSettings(MethodSettings):
         energy_length: to which a residual is cut for its energies.
         count_weight: of the constant that counts records, over the longest image's length.
         energy_weight: of energies beside products.
-        finish: the generator's last layer, as DataLens's.
     """
 
-    num_steps: int = Field(default=2, ge=2, le=2)
     low_frequencies: Annotated[int, Field(ge=1, le=64)] | None = None
     rank: int = Field(default=64, ge=1, le=1024)
     mean_share: Share = 0.15
@@ -71,7 +68,6 @@ class MomentsSettings(MethodSettings):
     energy_length: Length = 0.29
     count_weight: Weight = 0.2
     energy_weight: Weight = 0.3
-    finish: Finishing = Finishing(jitter=0.25)
 
     def measures(self, size: PublicSize) -> Measures:
         """What every record adds to the two tables."""
@@ -90,6 +86,23 @@ class MomentsSettings(MethodSettings):
         """The cosines, and which of them are low."""
         return self.measures(size).basis
 
+    @property
+    def least_numbers(self) -> int:
+        """Its directions of one class."""
+        return self.rank
+
+
+class MomentsSettings(LawSettings):
+    """Settings of the method that draws from the law alone.
+
+    Attributes:
+        num_steps: two, one for each release.
+        finish: the generator's last layer, as DataLens's.
+    """
+
+    num_steps: int = Field(default=2, ge=2, le=2)
+    finish: Finishing = Finishing(jitter=0.25)
+
     def latent(self, size: PublicSize) -> LatentSpace:
         """Normal numbers: of the directions, then of the grain."""
         return LatentSpace(self.rank + math.prod(size.image_shape), size.num_classes, LatentLaw.NORMAL)
@@ -101,13 +114,7 @@ class MomentsSettings(MethodSettings):
 
     def note(self, privacy: Privacy, size: PublicSize) -> str | None:
         """Says where noise is larger than a class's mean can be."""
-        noise = self.plan(privacy, size).real_stddev(MEANS) if privacy.adds_noise else 0.0
-        return note_of_noise(size, privacy.epsilon, noise / self.mean_length)
-
-    @property
-    def least_numbers(self) -> int:
-        """Its directions of one class."""
-        return self.rank
+        return self.plan(privacy, size).note()
 
     def plan(self, privacy: Privacy, size: PublicSize) -> Moments:
         """The method with the noise that makes its two releases cost at most ``privacy.epsilon`` together.
@@ -161,6 +168,11 @@ class Moments(NoisedMethod[MomentsSettings]):
     def real_stddev(self, what: str) -> float:
         """The same for the real sums that come out."""
         return self.stddev(what) / self.grid(what).scale
+
+    def note(self) -> str | None:
+        """One line where noise is larger than a class's mean can be; None where it is not, or there is none."""
+        noise = self.real_stddev(MEANS) if self.privacy.adds_noise else 0.0
+        return note_of_noise(self.size, self.privacy.epsilon, noise / self.settings.mean_length)
 
     def mechanism(self, what: str, noise: NoiseSource) -> VectorSum:
         """Where sums become public."""

@@ -6,6 +6,7 @@ from typing import Any
 
 PRIORS: dict[tuple[str, str], dict[str, Any]] = {
     ("moments", "mnist"): {"finish": {"jitter": 1.0}},
+    ("judged", "mnist"): {"finish": {"jitter": 1.0}},
 }
 """By method and data set, settings over the method's defaults. Handwriting leans, shifts and stretches."""
 

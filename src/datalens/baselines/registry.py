@@ -12,6 +12,7 @@ from datalens.baselines.dp_gan import DPGan, DPGanSettings
 from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
 from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
+from datalens.baselines.judged import Judged, JudgedSettings
 from datalens.baselines.method import MethodSettings
 from datalens.baselines.moments import Moments, MomentsSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
@@ -24,6 +25,7 @@ METHODS: dict[str, type[MethodSettings]] = {
     Dcgan.name: DcganSettings,
     DPMerf.name: MerfSettings,
     Moments.name: MomentsSettings,
+    Judged.name: JudgedSettings,
     PateGan.name: PateGanSettings,
     GPate.name: GPateSettings,
     DPGan.name: DPGanSettings,

@@ -6,7 +6,7 @@ A test compares them with the registries that decide.
 from __future__ import annotations
 
 DATALENS = "datalens"
-METHODS = (DATALENS, "dc-gan", "dp-merf", "moments", "pate-gan", "g-pate", "dp-gan", "gs-wgan")
+METHODS = (DATALENS, "dc-gan", "dp-merf", "moments", "judged", "pate-gan", "g-pate", "dp-gan", "gs-wgan")
 """Of ``datalens train --method``."""
 RECIPES = (
     "quick",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -120,6 +120,24 @@ def fitting_units(dim: int) -> int:
     return max(512, 1 << math.ceil(math.log2(4 * math.sqrt(dim))))
 
 
+class SumGrid(Protocol):
+    """What a sum needs to know of where records' vectors are put."""
+
+    @property
+    def units(self) -> int:
+        """Longest vector of whole numbers, in L2 norm."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """Units that a length of 1 becomes."""
+        ...
+
+    def back(self, sums: Tensor) -> Tensor:
+        """Real sums, float64, from whole ones."""
+        ...
+
+
 @dataclass(frozen=True)
 class VectorSum:
     """Sums of one vector a record, with noise.
@@ -146,7 +164,7 @@ class VectorSum:
     (0.5, 1.0)
     """
 
-    grid: Grid
+    grid: SumGrid
     noise_stddev: float
     noise: NoiseSource
     group_size: int = 1

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from datalens.models.gaussian import GaussianImages
 from datalens.models.generators import ConditionalGenerator
+from datalens.models.mixed import MixedImages
 from datalens.models.outside import Outside
 
 WARP_DIM = 6
@@ -83,7 +84,7 @@ def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tenso
     return torch.sigmoid(finish.contrast * (logits + lightness_B[:, None, None, None]))
 
 
-Inner = TypeVar("Inner", bound=ConditionalGenerator | GaussianImages, covariant=True)
+Inner = TypeVar("Inner", bound=ConditionalGenerator | GaussianImages | MixedImages, covariant=True)
 
 
 class FinishedGenerator(nn.Module, Generic[Inner]):
@@ -115,5 +116,5 @@ class FinishedGenerator(nn.Module, Generic[Inner]):
         return images
 
 
-AnyGenerator: TypeAlias = FinishedGenerator[ConditionalGenerator | GaussianImages]
+AnyGenerator: TypeAlias = FinishedGenerator[ConditionalGenerator | GaussianImages | MixedImages]
 """Whatever draws the plain image."""

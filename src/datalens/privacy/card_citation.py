@@ -18,6 +18,7 @@ _DATALENS = """```bibtex
 ```"""
 _PAPERS = {
     "moments": "This method has no paper; it is described in the documents of the software, under *moments*.",
+    "judged": "This method has no paper; it is described in the documents of the software, under *judged*.",
     "dp-merf": (
         "Harder, Adamczewski and Park, *DP-MERF: Differentially Private Mean Embeddings with Random Features for "
         "Practical Privacy-Preserving Data Generation*, AISTATS 2021."

@@ -74,6 +74,12 @@ METHOD_TEXT = {
         "and squares of what sets an image apart from its class's mean; images are drawn from the normal law with "
         "these moments."
     ),
+    "judged": (
+        "By judged: of all records together two sums were released by class, of their images and of products and "
+        "squares of what sets an image apart from its class's mean; images are mixtures of draws from the normal law "
+        "with these moments. They are named by a judge, whose last layer learned step by step, each time from a sum "
+        "over all records of its cut error times an image's coordinates; the rest of it comes from such images."
+    ),
     "pate-gan": (
         "By PATE-GAN: teachers, each with its own part of the records, voted whether generated images look real; the "
         "noisy counts taught a student, and the student the generator."

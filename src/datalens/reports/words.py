@@ -13,6 +13,7 @@ TITLES = {
     DATALENS: "DataLens",
     "dp-merf": "DP-MERF",
     "moments": "moments",
+    "judged": "judged",
     "pate-gan": "PATE-GAN",
     "g-pate": "G-PATE",
     "dp-gan": "DP-GAN",

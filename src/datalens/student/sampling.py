@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count as count_from
+from itertools import islice
 
 import numpy as np
 import torch
 
 from datalens.errors import ConfigError
 from datalens.models.finish import AnyGenerator
+from datalens.models.judge import JudgedGenerator
 from datalens.randomness import Streams
 from datalens.student.latent import LatentSpace
 
@@ -16,6 +19,8 @@ BATCH = 500
 """Images whose latents and labels come from one random stream."""
 PIECE = 100
 """Images that go through the generator at once: the maps of more leave the processor's cache."""
+TRIES = 16
+"""Images drawn for one of a class that was asked for, where a judge names them."""
 
 
 def sample_images(
@@ -36,7 +41,8 @@ def sample_images(
         seed: for the same images again; None for fresh ones.
 
     Returns:
-        ``images`` uint8 [count, C, H, W] and ``labels`` int64 [count].
+        ``images`` uint8 [count, C, H, W] and ``labels`` int64 [count]. Where the generator has a judge, labels are
+        its names for the images, and nearly uniform if none were asked for.
 
     Raises:
         ConfigError: a count below 1, or labels that are not class numbers.
@@ -88,10 +94,51 @@ def _pieces(
         labels_B = latent.labels(BATCH, streams.torch("labels", batch))[:size]
         if asked is not None:
             labels_B = torch.from_numpy(asked[start : start + size])
-        for z, y in zip(latents_BZ.split(PIECE), labels_B.split(PIECE), strict=True):
+        for piece, (z, y) in enumerate(zip(latents_BZ.split(PIECE), labels_B.split(PIECE), strict=True)):
             with torch.no_grad():
-                unit_BCHW = generator(z.to(device), y.to(device))
-            yield _bytes(unit_BCHW).cpu().numpy(), y.numpy()
+                image_BCHW = _bytes(generator(z.to(device), y.to(device)))
+            if isinstance(generator, JudgedGenerator):
+                again = _again(latent, streams, batch * (BATCH // PIECE) + piece)
+                image_BCHW, y = _named(generator, image_BCHW, y, again if asked is not None else None)
+            yield image_BCHW.cpu().numpy(), y.numpy()
+
+
+def _named(
+    generator: JudgedGenerator,
+    image_BCHW: torch.Tensor,
+    label_B: torch.Tensor,
+    again: Iterator[torch.Tensor] | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Images with the names that the judge has for them.
+
+    Where classes were asked for (``again`` has more latents), an image that the judge calls something else is drawn
+    again, up to ``TRIES`` times in all; the last one stays as it is, under the name that was asked for.
+    """
+    device = image_BCHW.device
+
+    def judged(bytes_BCHW: torch.Tensor, asked_B: torch.Tensor) -> torch.Tensor:
+        return generator.named(bytes_BCHW.float() / 255, asked_B.to(device)).cpu()
+
+    name_B = judged(image_BCHW, label_B)
+    if again is None:
+        return image_BCHW, name_B
+    for latents_BZ in islice(again, TRIES - 1):
+        wrong_B = name_B != label_B
+        if not bool(wrong_B.any()):
+            break
+        with torch.no_grad():
+            other = _bytes(
+                generator(latents_BZ[: len(label_B)][wrong_B].to(device), label_B[wrong_B].to(device))
+            )
+        image_BCHW[wrong_B] = other
+        name_B[wrong_B] = judged(other, label_B[wrong_B])
+    return image_BCHW, label_B
+
+
+def _again(latent: LatentSpace, streams: Streams, piece: int) -> Iterator[torch.Tensor]:
+    """More latents for the images of a piece."""
+    for attempt in count_from(piece * TRIES):
+        yield latent.latents(PIECE, streams.torch("latents again", attempt))
 
 
 def _regrouped(
