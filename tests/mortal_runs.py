@@ -53,7 +53,7 @@ VOTES: dict[str, dict[str, Any]] = {
     "warm-start": {"warm_start__enabled": True, "warm_start__steps": 3, "warm_start__batch_size": 4},
 }
 """Runs of DataLens: what each changes in the smallest one."""
-STEPWISE = ("moments", "dp-merf", "dp-gan", "pate-gan", "g-pate", "gs-wgan", "dpsgd")
+STEPWISE = ("moments", "judged", "dp-merf", "dp-gan", "pate-gan", "g-pate", "gs-wgan", "dpsgd")
 """Methods that go on from their last checkpoint alone."""
 CASES = (*VOTES, *STEPWISE)
 

@@ -19,6 +19,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "dc-gan": {"num_steps": 4, "batch_size": 8, "critic_channels": 2, **NETWORK},
     "dp-merf": {"num_features": 64, "num_steps": 4, "images_per_class": 2, **NETWORK},
     "moments": {"low_frequencies": 3, "rank": 4},
+    "judged": {"num_steps": 5, "low_frequencies": 3, "rank": 4, "judge_images": 60, "judge_size": 12},
     "pate-gan": {
         "num_teachers": 20,
         "num_steps": 4,

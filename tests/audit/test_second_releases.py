@@ -1,4 +1,4 @@
-"""What verify works out again of moments: tables' sizes and how the budget is split, from the settings alone."""
+"""What verify works out again of moments and judged: sizes and how the budget is split, from the settings alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,28 @@ def test_changed_settings_of_moments_are_found_by_their_charges(
     assert any(words in difference for difference in verify_run(tmp_path / "run").differences)
 
 
-@pytest.mark.parametrize("method", ["moments", "dp-merf"])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("judge_share", 0.5, "class means has 0.06 of the budget, the settings give 0.075"),
+        ("mean_share", 0.5, "class means has 0.06 of the budget, the settings give 0.2"),
+        ("judge_size", 13, "judge gradient is charged"),
+        ("judge_size", 0, "judge gradient is charged"),
+        ("low_frequencies", 4, "class moments is charged"),
+        ("num_steps", 6, "judge gradient"),
+        ("num_steps", 2, "judge gradient"),
+    ],
+)
+def test_changed_settings_of_judged_are_found(tmp_path: Path, name: str, value: Any, words: str) -> None:
+    path = run_of("judged", tmp_path / "run", epsilon=2.0) / "release" / "config.json"
+    config = json.loads(path.read_text())
+    config["config"]["settings"][name] = value
+    path.write_text(json.dumps(config))
+    differences = verify_run(tmp_path / "run").differences
+    assert any(words in difference for difference in differences), differences
+
+
+@pytest.mark.parametrize("method", ["moments", "judged", "dp-merf"])
 @pytest.mark.parametrize("epsilon", [50.0, 100.0, 1e4])
 def test_an_honest_run_agrees_where_the_samplers_slack_decides(
     tmp_path: Path, method: str, epsilon: float

@@ -75,7 +75,7 @@ def test_sources_without_columns_say_so(call, tmp_path: Path) -> None:
     assert "--group-column patient: shapes has no columns" in complaint
 
 
-@pytest.mark.parametrize("method", ["dc-gan", "dp-merf", "dp-gan", "moments"])
+@pytest.mark.parametrize("method", ["dc-gan", "dp-merf", "dp-gan", "moments", "judged"])
 def test_methods_that_look_at_single_records_refuse_groups(
     call, scans: Path, tmp_path: Path, method: str
 ) -> None:

@@ -17,6 +17,7 @@ METHODS = (
     "datalens",
     "datalens",
     "moments",
+    "judged",
     "dp-merf",
     "g-pate",
     "pate-gan",

@@ -19,12 +19,16 @@ from torch import Tensor, nn
 from datalens.audit.baseline_subject import BaselineSubject
 from datalens.audit.mechanism import hard_gradients
 from datalens.audit.subject import Puppets
+from datalens.audit.sum_doors import long_row
 from datalens.audit.tap import Tap
 from datalens.baselines import dp_gan, dp_merf, g_pate, gs_wgan, judged, moments, pate_gan
 from datalens.data.images import LabelledImages
+from datalens.models.judge import Judge
 
 Given = list[list[Tensor]]
 Pairs = Iterator[tuple[Given, Given]]
+_CANDIDATES = 5000
+"""Answers, of which the one whose error is the longest after rounding is taken."""
 
 
 def _heard_alike(
@@ -117,8 +121,14 @@ def _gs_wgan(subject: BaselineSubject) -> Pairs:
         yield _heard_alike(subject, (rows[0], rows[1]), meddle, subject.records())
 
 
-def _sums(subject: BaselineSubject, steps: int) -> Pairs:
-    """One person's records, all alike, added to some and to none, in a method that sums over all records."""
+def _sums(subject: BaselineSubject, steps: int, meddle: Callable[[Any, int], None] | None = None) -> Pairs:
+    """One person's records, all alike, added to some and to none, in a method that sums over all records.
+
+    Args:
+        subject: under audit.
+        steps: of the learner.
+        meddle: with the learner, before a step.
+    """
     others = subject.records(fewer=min(subject.privacy.group_size, subject.size.num_records - 1))
     own = [np.full_like(others.images[0], value) for value in (0, 255)]
     own.append(255 * (np.indices(own[0].shape).sum(0) % 2).astype(np.uint8))
@@ -135,10 +145,50 @@ def _sums(subject: BaselineSubject, steps: int) -> Pairs:
                 tap = Tap(played)
                 learner = subject.learner(tap, data)
                 for step in range(steps):
+                    if meddle is not None:
+                        meddle(learner, step)
                     learner.step(step)
                 played = tap.released
                 found.append(tap.given)
             yield found[0], found[1]
+
+
+class _Namer(Judge):
+    """A judge that finds the same in every image, and answers as the attacker likes.
+
+    Args:
+        row_K: coordinates.
+        logit_Y: of its answer.
+        like: has its shapes.
+    """
+
+    def __init__(self, row_K: Tensor, logit_Y: Tensor, like: Judge) -> None:
+        super().__init__((1, 8, 8), like.num_classes, like.size)
+        self._row_K = row_K
+        with torch.no_grad():
+            self.length.fill_(1.0)
+            self.head_YK.copy_(logit_Y[:, None] * row_K / row_K.square().sum())
+
+    def coordinates(self, images_BCHW: Tensor) -> Tensor:
+        return self._row_K.expand(len(images_BCHW), -1)
+
+
+def _judged(subject: BaselineSubject) -> Pairs:
+    """Records as they are; then errors and coordinates that rounding makes as long as it can."""
+    yield from _sums(subject, subject.steps)
+    method: Any = subject.method
+    grid, rng = method.grid, torch.Generator().manual_seed(1)
+    logit_RY = torch.randn(_CANDIDATES, grid.left.dim, generator=rng).double()
+    error_RY = torch.softmax(logit_RY, 1).neg()
+    error_RY[:, 0] += 1  # whose label is the first
+    logit_Y = logit_RY[int(grid.left.put(error_RY).square().sum(1).argmax())]
+    row_K = long_row(grid.right)
+
+    def meddle(learner: Any, step: int) -> None:
+        if step == len(moments.STATES):
+            learner._generator.judge = _Namer(row_K, logit_Y, learner._generator.judge)
+
+    yield from _sums(subject, subject.steps, meddle)
 
 
 def _first(data: LabelledImages, count: int) -> LabelledImages:
@@ -169,7 +219,7 @@ def _dp_gan(subject: BaselineSubject) -> Pairs:
 ADVERSARIES: dict[str, Callable[[BaselineSubject], Pairs]] = {
     dp_merf.DPMerf.name: partial(_sums, steps=1),
     moments.Moments.name: partial(_sums, steps=len(moments.STATES)),
-    judged.Judged.name: partial(_sums, steps=len(moments.STATES) + 2),
+    judged.Judged.name: _judged,
     pate_gan.PateGan.name: _pate_gan,
     g_pate.GPate.name: _g_pate,
     dp_gan.DPGan.name: _dp_gan,

@@ -22,7 +22,6 @@ from datalens.privacy.authorisation import Authorisation
 from datalens.privacy.events import Event, SamplerSlack, times
 from datalens.privacy.ledger import Ledger
 
-STEPS = 2
 _ROOM = 1 + 1e-9
 
 
@@ -49,7 +48,7 @@ class _Watched(Disguised):
 
 def audit_budget(subject: BaselineSubject) -> list[Finding]:
     """A small run is planned and paid for; then another learner begins on the same budget, which has no room left."""
-    method = subject.small(num_steps=STEPS)
+    method = subject.small()
     planned = [times(part.event, part.count) for part in method.planned()]
     privacy = subject.privacy
     cost = Accountant(privacy.accountant).epsilon(planned, privacy.delta)
@@ -62,7 +61,7 @@ def audit_budget(subject: BaselineSubject) -> list[Finding]:
 
     context = subject.context(method, subject.records(), noise=noise, budget=budget)
     learner = Tap().begin(method, context)
-    for step in range(STEPS):
+    for step in range(subject.steps):
         learner.step(step)
     paid = _paid(method, ledger.events(), draws)
     drawn, lines = len(draws), len(ledger.events())

@@ -85,8 +85,8 @@ def audit_isolation(subject: BaselineSubject) -> list[Finding]:
 
 def audit_crossing(subject: BaselineSubject) -> Finding:
     """Two data sets with nothing in common and the same releases give the same generator, bit for bit."""
-    steps, noise = STEPS, subject.noise_for
-    method = subject.small(num_steps=steps)
+    steps, noise = subject.steps, subject.noise_for
+    method = subject.small()
     played: list[Any] = []
     states: list[dict[str, Tensor]] = []
     for turn, data in enumerate((subject.records(0), subject.records(1, fewer=1))):

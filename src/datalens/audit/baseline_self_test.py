@@ -13,6 +13,7 @@ from datalens.baselines.dp_gan import DPGan, DPGanSettings
 from datalens.baselines.dp_merf import DPMerf, MerfSettings
 from datalens.baselines.g_pate import GPate, GPateSettings
 from datalens.baselines.gs_wgan import GSWgan, GSWganSettings
+from datalens.baselines.judged import Judged, JudgedSettings
 from datalens.baselines.method import MethodSettings
 from datalens.baselines.moments import Moments, MomentsSettings
 from datalens.baselines.pate_gan import PateGan, PateGanSettings
@@ -27,6 +28,7 @@ SIZE = PublicSize(200, (1, 8, 8), 4)
 SETTINGS: dict[str, MethodSettings] = {
     DPMerf.name: MerfSettings(num_features=64),
     Moments.name: MomentsSettings(low_frequencies=3, rank=4),
+    Judged.name: JudgedSettings(num_steps=5, low_frequencies=3, rank=4, judge_size=20),
     PateGan.name: PateGanSettings(num_teachers=20, batch_size=16, num_steps=20),
     GPate.name: GPateSettings(num_teachers=20, batch_size=4, num_projected=4, num_steps=20),
     GSWgan.name: GSWganSettings(batch_size=4, critic_steps=1, critic_channels=2, num_steps=20),

@@ -16,10 +16,12 @@ import torch
 from datalens.audit.baseline_doors import DOORS, Door
 from datalens.audit.sum_doors import SILENT, free_budget
 from datalens.audit.tap import Tap
+from datalens.baselines.judged import Judged
 from datalens.baselines.method import Learner, Method, MethodSettings
 from datalens.data.images import LabelledImages
 from datalens.methods.method import Context, PublicSize
 from datalens.methods.opening import noise_for
+from datalens.moments.measuring import STATES
 from datalens.noise import NoiseSource
 from datalens.privacy.budget import Budget
 from datalens.privacy.events import GaussianEvent, NoisyEvent
@@ -36,6 +38,8 @@ RECORDS = 12
 """Where nobody has a shard."""
 _NETWORK = {"latent_dim": 4, "hidden_units": 8, "channels": 4}
 _SMALL = {**_NETWORK, "images_per_class": 2, "generated_batch": 4, "teacher_units": 8, "student_units": 8}
+_SMALL |= {"judge_images": 20}
+_STEPS = {Judged.name: len(STATES) + 2}
 _SHARDED = {"num_teachers": TEACHERS, "num_critics": CRITICS}
 
 
@@ -76,17 +80,18 @@ class BaselineSubject:
                 return max(count, self.privacy.group_size + 1)
         return 0
 
-    def small(self, num_steps: int = 1) -> Method:
-        """The method with small networks, repeatable but for its noise.
+    @property
+    def steps(self) -> int:
+        """Of a small run: two, or as many as show each kind of release, the last kind twice."""
+        return _STEPS.get(self.method.name, 2)
 
-        Args:
-            num_steps: of its generator, or rounds.
-        """
+    def small(self) -> Method:
+        """The method with small networks and few steps, repeatable but for its noise."""
         whole: Any = self.method
         settings = whole.settings
         known = type(settings).model_fields
         smaller: dict[str, object] = {
-            "num_steps": num_steps,
+            "num_steps": self.steps,
             **_SMALL,
             **dict.fromkeys(_SHARDED, self.num_shards),
         }

@@ -133,7 +133,8 @@ def _check_plan(header: Json, config: Json) -> None:
 def _check_shares(kinds: Kinds, planned: Mapping[str, Json], noise: float) -> None:
     """The budget is split as the settings say, unless one release has the least noise that there is."""
     squares = {
-        what: (kind.sensitivity / kind.stddev(planned[what]["event"])) ** 2 for what, kind in kinds.items()
+        what: kind.count * (kind.sensitivity / kind.stddev(planned[what]["event"])) ** 2
+        for what, kind in kinds.items()
     }
     for what, kind in kinds.items():
         part = squares[what] / sum(squares.values())

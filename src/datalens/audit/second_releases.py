@@ -81,15 +81,15 @@ def _judged(settings: Json, config: Json, group: int) -> Kinds:
     classes, inputs = len(config["classes"]), settings["judge_size"] + 1
     law = _moments(settings, config, group)
     found = {what: replace(kind, share=(kind.share or 0.0) * (1 - share)) for what, kind in law.items()}
-    length = group * max(32, _step_units(classes)) * max(64, _step_units(inputs))
+    length = group * max(16, _step_units(classes)) * max(32, _step_units(inputs))
     return found | {
         "judge gradient": Kind(float(length), classes * inputs, steps, exchanged=2.0, share=share)
     }
 
 
 def _step_units(dim: int) -> int:
-    """Length of one of the two vectors of an outer product: a power of two near 2.8 sqrt(dim)."""
-    return 2 ** math.ceil(math.log2(2.8 * math.sqrt(dim)))
+    """Length of one of the two vectors of an outer product: a power of two near 1.4 sqrt(dim)."""
+    return 2 ** math.ceil(math.log2(1.4 * math.sqrt(dim)))
 
 
 def _pate_gan(settings: Json, config: Json, group: int) -> Kinds:

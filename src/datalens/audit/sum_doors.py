@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -30,6 +32,7 @@ class Noised(Protocol):
 
 
 SILENT = NoNoise()
+_CANDIDATES = 2000
 HUGE = 1e9
 """Of a vector or gradient that only clipping keeps from moving a sum without bound."""
 
@@ -45,13 +48,18 @@ def whole(values: Tensor, noise: NoiseSource) -> Tensor:
 
 
 def longest(grid: SumGrid) -> int:
-    """What becomes of the first coordinate of a vector without bound, or of two such: whole numbers of the grid.
+    """How far one record moves a sum, in whole numbers of the grid.
+
+    On one grid: what becomes of the first coordinate of a vector without bound. On two, which are coarse: the length
+    of the product of two vectors that rounding makes long. Noise is alike in all directions, so a trial may lay it
+    along one coordinate.
 
     Raises:
         TypeError: a kind of grid that the audit does not know.
     """
     if isinstance(grid, OuterGrid):
-        return longest(grid.left) * longest(grid.right)
+        squares = [int(part.put(long_row(part)[None]).square().sum()) for part in (grid.left, grid.right)]
+        return math.isqrt(math.prod(squares))
     if not isinstance(grid, Grid):
         raise TypeError(f"no door knows a grid of kind {type(grid).__name__}")
     row = torch.zeros(1, grid.dim)
@@ -61,6 +69,14 @@ def longest(grid: SumGrid) -> int:
 
 Made = TypeVar("Made", bound=Noised)
 Summed = TypeVar("Summed", VectorSum, SampledSum)
+
+
+@cache
+def long_row(grid: Grid) -> Tensor:
+    """A real vector, float64, that rounding makes as long as any of many."""
+    row_RD = torch.randn(_CANDIDATES, grid.dim, generator=torch.Generator().manual_seed(1)).double()
+    row_RD *= grid.norm_bound / row_RD.norm(dim=1, keepdim=True)
+    return row_RD[int(grid.put(row_RD).square().sum(1).argmax())]
 
 
 @dataclass(frozen=True)

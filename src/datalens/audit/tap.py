@@ -1,7 +1,8 @@
 """A tap before a learner's mechanism: what is given to every release, and what came of it.
 
-The learner is the product's own and takes its own steps. Only the mechanism that its method hands it is watched, and
-where the audit wants two learners to have heard the same, what the first one released is played to the second.
+The learner is the product's own and takes its own steps. Only the mechanisms that its method, or another method
+within it, hands it are watched, and where the audit wants two learners to have heard the same, what the first one
+released is played to the second.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class _Tapped:
 
 
 class _TappedMethod(_Tapped):
+    def __getattr__(self, name: str) -> Any:
+        value = super().__getattr__(name)
+        return _TappedMethod(value, self._tap) if hasattr(value, "mechanism") else value
+
     def mechanism(self, *noise: Any) -> Any:
         return _TappedMechanism(self._inner.mechanism(*noise), self._tap)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -28,6 +28,7 @@ from datalens.mechanisms.outer_grid import OuterGrid, outer_grid
 from datalens.mechanisms.vector_sum import VectorSum
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
+from datalens.models.classifiers import LEAST_SIDE
 from datalens.models.finish import Finish
 from datalens.models.gaussian import GaussianImages
 from datalens.models.judge import Judge, JudgedGenerator
@@ -40,7 +41,9 @@ from datalens.privacy.events import Event, NoiseKind, times
 from datalens.student.latent import LatentLaw, LatentSpace
 from datalens.training.config import Finishing
 from datalens.training.repeats import refuse_groups
-from datalens.training.sections import Count, Positive, Privacy
+from datalens.training.sections import Privacy
+
+_RATE, _RATE_NOISE, _RATE_POWER = 1250.0, 0.008, 0.6
 
 
 class JudgedSettings(LawSettings):
@@ -52,16 +55,16 @@ class JudgedSettings(LawSettings):
         judge_size: coordinates of an image that the judge knows, at most.
         judge_images: synthetic images that the judge's classifiers learn from, each.
         error_length: to which the error of an answer is cut.
-        learning_rate: of the judge's steps, on errors over their length.
+        learning_rate: of the judge's steps, on errors over their length; None for the rule of :meth:`Judged.rate`.
         finish: the generator's last layer, as DataLens's.
     """
 
     num_steps: int = Field(default=82, ge=3, le=10_000)
     judge_share: Share = 0.6
     judge_size: int = Field(default=500, ge=1, le=3000)
-    judge_images: Count = 30_000
+    judge_images: int = Field(default=30_000, ge=1, le=1_000_000)
     error_length: Length = 0.04
-    learning_rate: Positive = 1250.0
+    learning_rate: Annotated[float, Field(gt=0, le=1e6)] | None = None
     finish: Finishing = Finishing(jitter=0.5)
 
     @property
@@ -78,7 +81,8 @@ class JudgedSettings(LawSettings):
         """The generator's network and the judge, all zeros."""
         law = GaussianImages(self.basis(size), size.num_classes, self.rank)
         judge = Judge(size.image_shape, size.num_classes, self.judge_size)
-        return JudgedGenerator(MixedImages(law), Finish(**self.finish.model_dump()), judge)
+        finish = Finish(**self.finish.model_dump())
+        return JudgedGenerator(MixedImages(law, finish.jitter, finish.outside), finish, judge)
 
     def grid(self, size: PublicSize) -> OuterGrid:
         """Where a record's error and coordinates are put; it bounds what a record adds."""
@@ -92,7 +96,12 @@ class JudgedSettings(LawSettings):
                 small for the judge.
         """
         check_memory(self.basis(size), size.num_classes, self.rank)
-        Judge(size.image_shape, size.num_classes, 1)
+        _, height, width = size.image_shape
+        if min(height, width) < LEAST_SIDE:
+            raise ConfigError(
+                f"images of {height}x{width} are too small for the judge's classifiers (at least {LEAST_SIDE}x"
+                f"{LEAST_SIDE}); use larger images, or the method moments"
+            )
 
         def events_of(stddev: float) -> list[Event]:
             return [
@@ -142,6 +151,18 @@ class Judged(NoisedMethod[JudgedSettings]):
         units = blank.grid(PRODUCTS).units / self.grid.units
         stddev = self.noise_stddev * units * math.sqrt(share / self.settings.judge_steps / of_products)
         return replace(blank, noise_stddev=max(MIN_STDDEV, stddev))
+
+    @property
+    def rate(self) -> float:
+        """The learning rate asked for, or one that falls with the noise: of public numbers alone.
+
+        Noise is measured as its L2 norm on a step's mean, over the longest product that a record can add. Steps times
+        rate is how far a descent goes, and the noise that it gathers; the numbers were found as the other defaults.
+        """
+        if self.settings.learning_rate is not None:
+            return self.settings.learning_rate
+        noise = self.noise_stddev * math.sqrt(self.grid.dim) / (self.grid.units * self.size.num_records)
+        return _RATE * min(1.0, (_RATE_NOISE / max(noise, 1e-300)) ** _RATE_POWER)
 
     def mechanism(self, noise: NoiseSource) -> VectorSum:
         """Where a step's gradient becomes public."""

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from datalens.evaluation.fitting import fit_classifier
-from datalens.models.classifiers import Classifier, ClassifierKind
-from datalens.models.finish import FINISH_DIM, affine_warp
+from datalens.models.classifiers import ClassifierKind
 from datalens.models.judge import Judge, JudgedGenerator
 from datalens.models.mixed import GAIN, LIGHTNESS
+from datalens.models.warp import WARP_DIM, affine_warp
 from datalens.randomness import Streams
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def fit_judge(generator: JudgedGenerator, method: Judged, public: Streams) -> Ju
             streams=Streams(public.key("judge classifier", number)),
             device=torch.device("cpu"),
         )
-        network = judge.networks[number]
-        assert isinstance(network, Classifier)
-        network.load_state_dict(learned.state_dict())
+        judge.networks[number].load_state_dict(learned.state_dict())
     judge.eval()
     few = min(_FRAMED // 3, len(plain[0]))
     seen = [
@@ -80,7 +78,7 @@ def _law_images(
     images, labels = [], torch.randint(method.size.num_classes, (count,), generator=rng)
     for few in labels.split(_AT_ONCE):
         latents_BZ = torch.randn(len(few), law.latent_dim, generator=rng)
-        warp_BW = torch.rand(len(few), FINISH_DIM - 1, generator=rng) * 2 - 1
+        warp_BW = torch.rand(len(few), WARP_DIM, generator=rng) * 2 - 1
         kind_B = torch.randint(3, (len(few),), generator=rng)
         gain_B = 1 + GAIN * torch.rand(len(few), generator=rng)
         lightness_B = LIGHTNESS * torch.randn(len(few), generator=rng)
@@ -118,14 +116,33 @@ def _set_frame(judge: Judge, features_BF: Tensor) -> None:
     """The directions in which features of synthetic images vary most, each scaled to about one deviation."""
     centre_F = features_BF.double().mean(0)
     apart_BF = features_BF.double() - centre_F
-    value_F, direction_FF = torch.linalg.eigh(apart_BF.T @ apart_BF / len(apart_BF))
-    value_K = value_F.flip(0)[: judge.size].clamp(min=0)
-    direction_FK = direction_FF.flip(1)[:, : judge.size]
+    value_K, direction_FK = _widest(apart_BF, judge.size)
     scale_K = (value_K + value_K[-1] + 1e-9 * value_K[0] + 1e-12).rsqrt()
     judge.centre_F.copy_(centre_F)
     judge.frame_FK.copy_(direction_FK * scale_K)
     along_BK = apart_BF @ judge.frame_FK.double()
     judge.length.copy_(_ROOM * along_BK.norm(dim=1).median().clamp(min=1e-6))
+
+
+def _widest(apart_BF: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Variances [K] of rows along the K orthonormal directions [F, K] in which they vary most, widest first.
+
+    Fewer rows than numbers in them are told apart through their products with each other, which is the quicker; where
+    nothing varies any more, directions and variances are zeros.
+    """
+    count, dim = apart_BF.shape
+    if count >= dim:
+        value_F, direction_FF = torch.linalg.eigh(apart_BF.T @ apart_BF / count)
+        return value_F.flip(0)[:most].clamp(min=0), direction_FF.flip(1)[:, :most]
+    value_B, place_BB = torch.linalg.eigh(apart_BF @ apart_BF.T / count)
+    value_B, place_BB = value_B.flip(0)[:most].clamp(min=0), place_BB.flip(1)[:, :most]
+    varies_B = value_B > 1e-12 * value_B[0]
+    value_K, direction_FK = apart_BF.new_zeros(most), apart_BF.new_zeros(dim, most)
+    value_K[: len(value_B)] = torch.where(varies_B, value_B, 0.0)
+    direction_FK[:, : len(value_B)] = apart_BF.T @ torch.where(
+        varies_B, place_BB / (value_B * count).clamp(min=1e-300).sqrt(), 0.0
+    )
+    return value_K, direction_FK
 
 
 @torch.no_grad()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,7 +18,7 @@ from datalens.methods.method import Context
 from datalens.methods.state import pack, unpack
 from datalens.models.judge import JudgedGenerator
 from datalens.moments.limits import ROWS
-from datalens.moments.measuring import STATES
+from datalens.moments.measuring import MEANS, STATES
 
 if TYPE_CHECKING:
     from datalens.baselines.judged import Judged
@@ -60,19 +62,28 @@ class JudgedLearner:
     def gradient(self) -> Tensor:
         """int64 [Y, K + 1]: the sum over all records of error x coordinates, each on its grid. Private.
 
-        A record's logits are sums of whole numbers, so they do not depend on who else is there.
+        A record's logits are sums of whole numbers, so they do not depend on who else is there; errors are put on
+        their grid equally many at a time.
         """
         grid, (_, label_R) = self._method.grid, self._context.data.tensors()
         if self._coordinates_RK is None:
             self._coordinates_RK = self._coordinates()
-        head_YK = (self._generator.judge.head_YK.double() * 2**_HEAD_BITS).round()
+        head_YK = self._whole_head()
         total = torch.zeros(grid.left.dim, grid.right.dim, dtype=torch.int64)
         for row_RK, few_R in zip(self._coordinates_RK.split(ROWS**2), label_R.split(ROWS**2), strict=True):
-            logit_RY = (row_RK.double() @ head_YK.T) / (grid.right.scale * 2**_HEAD_BITS)
-            answer_RY = torch.softmax(logit_RY, 1)
-            right_RY = functional.one_hot(few_R, grid.left.dim)
-            total += grid.sums(grid.left.put(right_RY - answer_RY), row_RK)
+            logit_RY = torch.zeros(ROWS**2, grid.left.dim, dtype=torch.float64)
+            logit_RY[: len(few_R)] = (row_RK.double() @ head_YK.T) / (grid.right.scale * 2**_HEAD_BITS)
+            error_RY = -torch.softmax(logit_RY, 1)
+            error_RY[: len(few_R)] += functional.one_hot(few_R, grid.left.dim)
+            total += grid.sums(grid.left.put(error_RY)[: len(few_R)], row_RK)
         return total
+
+    def _whole_head(self) -> Tensor:
+        """Whole numbers float64 [Y, K + 1]: the head's, cut so that every record's logit is an exact sum."""
+        right = self._method.grid.right
+        most = 2**53 // (right.units * (math.isqrt(right.dim) + 1))
+        whole_YK = (self._generator.judge.head_YK.double() * 2**_HEAD_BITS).round()
+        return whole_YK.nan_to_num(nan=0.0).clamp(-most, most)
 
     def _coordinates(self) -> Tensor:
         """Whole numbers int16 [R, K + 1]: each record's coordinates, the same at every step. Private."""
@@ -93,7 +104,7 @@ class JudgedLearner:
         settings, head = self._method.settings, self._generator.judge.head_YK
         mean_YK = sum_YK / (settings.error_length * self._method.size.num_records)
         self._velocity_YK = MOMENTUM * self._velocity_YK + mean_YK
-        head += (settings.learning_rate * share * self._velocity_YK).to(head.dtype)
+        head += (self._method.rate * share * self._velocity_YK).to(head.dtype)
 
     def _with_law(self) -> JudgedGenerator:
         """The generator with what is known of the law by now."""
@@ -126,6 +137,8 @@ class JudgedLearner:
                 f"the judge in the checkpoint has shape {tuple(velocity.shape)} and this run's "
                 f"{tuple(self._velocity_YK.shape)}: use the settings it was made with"
             )
+        if STATES[MEANS] not in state:  # products may be lost in a crash
+            raise CheckpointError("the checkpoint lacks the law that its judge is of: use one of this method")
         unpack(state, {"judge": self._generator.judge}, {})
         if not all(bool(value.isfinite().all()) for value in (velocity, *self._generator.judge.parameters())):
             raise CheckpointError("the judge in the checkpoint is not finite: restore it")
@@ -133,4 +146,4 @@ class JudgedLearner:
 
     def generator(self) -> JudgedGenerator:
         """The law of what was released, and the judge; before its first step labels are those asked for."""
-        return self._with_law().eval().requires_grad_(False)
+        return deepcopy(self._with_law()).eval().requires_grad_(False)

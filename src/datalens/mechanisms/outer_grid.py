@@ -26,9 +26,9 @@ class OuterGrid:
         The outer product of two vectors has the product of their L2 norms as its L2 norm, so with rows from
         ``left.put`` and ``right.put`` one record adds at most ``units`` = ``left.units * right.units``.
 
-    >>> grid = OuterGrid(Grid(1.0, 32, 2), Grid(1.0, 64, 3))
+    >>> grid = OuterGrid(Grid(1.0, 16, 2), Grid(1.0, 32, 3))
     >>> grid.units, grid.dim
-    (2048, 6)
+    (512, 6)
     """
 
     left: Grid
@@ -72,17 +72,18 @@ class OuterGrid:
 def outer_grid(left_bound: float, left_dim: int, right_bound: float, right_dim: int) -> OuterGrid:
     """A grid fine enough for learning, and coarse enough that much noise can be drawn on it.
 
-    Rounding an error to 32 steps and an input to 64 or more loses little beside the noise that any epsilon asks for.
+    Rounding moves every number by a twelfth of a unit's square on average: 501 numbers by 4% of a vector's squared
+    length at 32 units. That is little beside the noise of any epsilon.
 
     >>> outer_grid(0.04, 10, 1.0, 501).units
-    2048
+    512
     """
     return OuterGrid(
-        Grid(left_bound, max(32, _units(left_dim)), left_dim),
-        Grid(right_bound, max(64, _units(right_dim)), right_dim),
+        Grid(left_bound, max(16, _units(left_dim)), left_dim),
+        Grid(right_bound, max(32, _units(right_dim)), right_dim),
     )
 
 
 def _units(dim: int) -> int:
-    """A power of two near 2.8 sqrt(dim): rounding takes about one part in a hundred of a vector's squared length."""
-    return 1 << math.ceil(math.log2(2.8 * math.sqrt(dim)))
+    """A power of two near 1.4 sqrt(dim): rounding takes some 4% of a vector's squared length."""
+    return 1 << math.ceil(math.log2(1.4 * math.sqrt(dim)))

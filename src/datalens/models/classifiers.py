@@ -14,6 +14,8 @@ from datalens.errors import ConfigError
 
 MLP_HIDDEN = 256
 CNN_FEATURES = 64
+LEAST_SIDE = 8
+"""Pixels that images must be high and wide for the convolutions."""
 FEATURE_NET_FEATURES = 128
 
 
@@ -120,7 +122,7 @@ def build_classifier(
         known = ", ".join(ClassifierKind)
         raise ConfigError(f"classifier {kind!r} is not known; choose one of: {known}") from None
     channels, height, width = image_shape
-    if min(height, width) < 8 and kind in (ClassifierKind.CNN, ClassifierKind.FEATURE_NET):
+    if min(height, width) < LEAST_SIDE and kind in (ClassifierKind.CNN, ClassifierKind.FEATURE_NET):
         raise ConfigError(
             f"images of {height}x{width} are too small for {kind} (at least 8x8); use mlp or logistic"
         )

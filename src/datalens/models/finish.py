@@ -12,17 +12,14 @@ from typing import Generic, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from datalens.models.gaussian import GaussianImages
 from datalens.models.generators import ConditionalGenerator
 from datalens.models.mixed import MixedImages
 from datalens.models.outside import Outside
+from datalens.models.warp import WARP_DIM, affine_warp
 
-WARP_DIM = 6
 FINISH_DIM = WARP_DIM + 1
-ROTATION, STRETCH, SHEAR, SHIFT = 0.26, 0.12, 0.2, 0.1
-"""Largest rotation (radians, 15 degrees), stretch, shear and shift (of half the image) at strength 1."""
 
 _LEAST = 1e-3
 
@@ -49,32 +46,6 @@ class Finish:
     def changes_tone(self) -> bool:
         """Whether contrast or lightness do anything."""
         return (self.contrast, self.lightness, self.lightness_spread) != (1.0, 0.0, 0.0)
-
-
-def affine_warp(
-    images_BCHW: Tensor, latents_BW: Tensor, strength: float, outside: Outside = Outside.EDGE
-) -> Tensor:
-    """Rotate, stretch, shear and shift each image by its own six latents in [-1, 1].
-
-    Args:
-        images_BCHW: images in [0, 1].
-        latents_BW: rotation, two stretches, shear, two shifts; each in [-1, 1].
-        strength: 0 leaves the images as they are; see :class:`Finish`.
-        outside: what moves in from outside.
-
-    Returns:
-        The warped images, same shape; differentiable in the images.
-    """
-    angle, wide, high, lean, right, down = (strength * latents_BW).unbind(1)
-    cos, sin = torch.cos(angle * ROTATION), torch.sin(angle * ROTATION)
-    wide, high, lean = 1 + STRETCH * wide, 1 + STRETCH * high, SHEAR * lean
-    first = torch.stack([cos * wide, (lean * cos - sin) * high, SHIFT * right], 1)
-    second = torch.stack([sin * wide, (lean * sin + cos) * high, SHIFT * down], 1)
-    grid = functional.affine_grid(
-        torch.stack([first, second], 1), list(images_BCHW.shape), align_corners=False
-    )
-    padding = "border" if outside is Outside.EDGE else "zeros"
-    return functional.grid_sample(images_BCHW, grid, padding_mode=padding, align_corners=False)
 
 
 def change_tone(images_BCHW: Tensor, latents_B: Tensor, finish: Finish) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -42,10 +44,12 @@ class Judge(nn.Module):
     frame_FK: Tensor
     head_YK: Tensor
     length: Tensor
+    networks: nn.ModuleList
 
     def __init__(self, image_shape: tuple[int, int, int], num_classes: int, size: int) -> None:
         super().__init__()
-        self.num_classes, self.size = num_classes, size
+        self.num_classes: int = num_classes
+        self.size: int = size
         blank = torch.Generator().manual_seed(0)
         self.networks = nn.ModuleList(
             build_classifier(ClassifierKind.CNN, image_shape, num_classes, blank) for _ in range(NETWORKS)
@@ -71,9 +75,8 @@ class Judge(nn.Module):
         """float32 ``[B, F]`` of images in [0, 1]."""
         found: list[Tensor] = []
         for network in self.networks:
-            assert isinstance(network, Classifier)
             x = maps = images_BCHW
-            for layer in network.trunk:
+            for layer in cast(Classifier, network).trunk:
                 x = layer(x)
                 maps = x if x.dim() == 4 else maps
             found += [functional.adaptive_avg_pool2d(maps, CELLS).flatten(1), x]
@@ -108,7 +111,7 @@ class JudgedGenerator(FinishedGenerator[MixedImages]):
 
     def __init__(self, inner: MixedImages, finish: Finish, judge: Judge) -> None:
         super().__init__(inner, finish)
-        self.judge = judge
+        self.judge: Judge = judge
 
     @torch.no_grad()
     def named(self, images_BCHW: Tensor, asked_B: Tensor) -> Tensor:

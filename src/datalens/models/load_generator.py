@@ -25,6 +25,11 @@ AT_ONCE = 100
 """Images that are drawn together, so that memory does not limit how many there are."""
 FINISH = 7
 """Latents of the last layer: rotation, two stretches, shear, two shifts, lightness."""
+EXTRA = 13
+"""Latents of a mixture besides its law's: kind, class of the other image, share, side and place of a cut, gain,
+lightness, and six of the other image's warp."""
+TRIES = 16
+"""Images drawn for one of a class that was asked for, where a judge names them."""
 
 
 class Generator:
@@ -41,7 +46,10 @@ class Generator:
     def __init__(self, folder: str | Path = Path(__file__).parent) -> None:
         told = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
         tensors = load_file(Path(folder) / "generator.safetensors")
-        self._tensors = {name.removeprefix("inner."): tensor for name, tensor in tensors.items()}
+        self._tensors = {
+            name.removeprefix("inner.").removeprefix("law."): tensor for name, tensor in tensors.items()
+        }
+        self._mixes, self._judges = "inner.law.mean_YD" in tensors, bool(tensors.get("judge.length", 0) > 0)
         self.classes: list[str] = told["classes"]
         self.image_shape: tuple[int, int, int] = tuple(told["image_shape"])
         method = told["config"].get("settings", {})
@@ -55,9 +63,12 @@ class Generator:
     ) -> tuple[Tensor, Tensor]:
         """Images uint8 [count, C, H, W] and their classes' numbers int64 [count].
 
+        Where a judge was released, it says what an image's class is. An image of a class that was asked for is drawn
+        up to 16 times, until the judge agrees; the last one stays.
+
         Args:
             count: how many.
-            labels: numbers of their classes; left out, uniform on the classes.
+            labels: numbers of their classes; left out, uniform on the classes, or nearly so where there is a judge.
             seed: for the same images again; they are others than DataLens draws from that seed.
         """
         rng = torch.Generator()
@@ -69,13 +80,52 @@ class Generator:
         labels_B = drawn if labels is None else torch.as_tensor(labels, dtype=torch.int64)
         parts = zip(self.latents(count, rng).split(AT_ONCE), labels_B.split(AT_ONCE), strict=True)
         with torch.no_grad():
-            images = torch.cat([self.draw(latents, classes) for latents, classes in parts])
-        return (images * 255).round().clamp(0, 255).to(torch.uint8), labels_B
+            done = [self._named(*part, None if labels is None else rng) for part in parts]
+        images, names = zip(*done, strict=True)
+        return torch.cat(images), torch.cat(names)
+
+    def _named(
+        self, latents_BZ: Tensor, labels_B: Tensor, again: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """Images uint8 and their classes' numbers; ``again`` draws more, where classes were asked for."""
+        images = _bytes(self.draw(latents_BZ, labels_B))
+        if not self._judges:
+            return images, labels_B
+        name_B = self._judge(images)
+        if again is None:
+            return images, name_B
+        for _ in range(TRIES - 1):
+            wrong_B = name_B != labels_B
+            count = int(wrong_B.sum())
+            if not count:
+                break
+            other = _bytes(self.draw(self.latents(count, again), labels_B[wrong_B]))
+            images[wrong_B], name_B[wrong_B] = other, self._judge(other)
+        return images, labels_B
+
+    def _judge(self, images: Tensor) -> Tensor:
+        """What the judge calls images uint8: two convolutional networks' features, their frame, linear logits."""
+        found: list[Tensor] = []
+        for network in ("judge.networks.0.trunk", "judge.networks.1.trunk"):
+            x = self._convolved(f"{network}.0", images.float() / 255)
+            maps = functional.relu(
+                self._convolved(f"{network}.4", functional.relu(functional.max_pool2d(x, 2)))
+            )
+            found.append(functional.adaptive_avg_pool2d(maps, 5).flatten(1))
+            found.append(functional.relu(self._dense(f"{network}.8", maps.flatten(1))))
+        parts = ("centre_F", "frame_FK", "head_YK", "length")
+        centre_F, frame_FK, head_YK, length = (self._tensors[f"judge.{name}"].double() for name in parts)
+        along_BK = (torch.cat(found, 1).double() - centre_F) @ frame_FK
+        norm_B1 = torch.linalg.vector_norm(along_BK, dim=1, keepdim=True)
+        along_BK = along_BK * (length / norm_B1.clamp(min=1e-12)).clamp(max=1.0)
+        rows_BK = torch.cat([along_BK, torch.ones_like(norm_B1)], 1) / torch.sqrt(length.square() + 1)
+        return (rows_BK @ head_YK.T).argmax(1)
 
     def latents(self, count: int, rng: torch.Generator) -> Tensor:
         """float32 [count, Z + 7], from the law that the generator was trained with."""
         if "mean_YD" in self._tensors:
-            dim = self._tensors["factor_YKL"].shape[1] + math.prod(self.image_shape)
+            rank = self._tensors["factor_YKL"].shape[1]
+            dim = rank + math.prod(self.image_shape) + (rank + EXTRA if self._mixes else 0)
         else:
             dim = self._tensors["hidden.weight"].shape[1] - len(self.classes)
         if self._law == "normal":
@@ -89,6 +139,7 @@ class Generator:
     def draw(self, latents_BZ: Tensor, labels_B: Tensor) -> Tensor:
         """Images float32 [B, C, H, W] in [0, 1] from latents [B, Z + 7] and classes' numbers [B]."""
         plain = self._normal_law if "mean_YD" in self._tensors else self._network
+        plain = self._mixture if self._mixes else plain
         images, finish = plain(latents_BZ[:, :-FINISH], labels_B), self._finish
         if (finish["contrast"], finish["lightness"], finish["lightness_spread"]) != (1.0, 0.0, 0.0):
             lightness_B = finish["lightness"] + finish["lightness_spread"] * latents_BZ[:, -1]
@@ -122,6 +173,9 @@ class Generator:
     def _dense(self, name: str, x: Tensor) -> Tensor:
         return functional.linear(x, self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"])
 
+    def _convolved(self, name: str, x: Tensor) -> Tensor:
+        return functional.conv2d(x, self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"])
+
     def _norm(self, name: str, x: Tensor) -> Tensor:
         parts = ("running_mean", "running_var", "weight", "bias")
         mean, variance, weight, bias = (self._tensors[f"{name}.{part}"] for part in parts)
@@ -145,6 +199,31 @@ class Generator:
         usual = tone.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-3
         return (plain + grain * (tone / usual).clamp(max=3)).clamp(0, 1)
 
+    def _mixture(self, latents_BZ: Tensor, labels_B: Tensor) -> Tensor:
+        """An image of the law as it is, mixed with another, cut, in another tone, or mixed and so."""
+        rank, (_, height, width) = self._tensors["factor_YKL"].shape[1], self.image_shape
+        sizes = [rank, math.prod(self.image_shape), rank, EXTRA]
+        first_BK, grain_BD, other_BK, extra_BE = latents_BZ.split(sizes, 1)
+        chance_BE = torch.special.ndtr(extra_BE).clamp(max=1 - 1e-6)
+        kind_B = (chance_BE[:, 0] * 5).to(torch.int64)
+        mixed_B, toned_B = (kind_B == 1) | (kind_B == 4), (kind_B == 3) | (kind_B == 4)
+        other_B = (chance_BE[:, 1] * len(self.classes)).to(torch.int64)
+        second = self._normal_law(torch.cat([other_BK, torch.zeros_like(grain_BD)], 1), other_B)
+        second = self._warp(second, 2 * chance_BE[:, 7:] - 1) if self._finish["jitter"] else second
+        grain_BD = grain_BD.masked_fill((kind_B == 3)[:, None], 0.0)
+        image = self._normal_law(torch.cat([first_BK, grain_BD], 1), labels_B)
+        share = torch.where(mixed_B, chance_BE[:, 2], 1.0)[:, None, None, None]
+        image = share * image + (1 - share) * second
+        rows, columns = torch.arange(height)[:, None] / height, torch.arange(width)[None] / width
+        at_BHW = torch.where((chance_BE[:, 3] < 0.5)[:, None, None], rows, columns)
+        place_B = 2 / 7 + (5 / 7 - 2 / 7) * chance_BE[:, 4]
+        kept_BHW = (kind_B != 2)[:, None, None] | (at_BHW < place_B[:, None, None])
+        image = torch.where(kept_BHW[:, None], image, second)
+        gain = (1 + 2.0 * chance_BE[:, 5])[:, None, None, None]
+        lightness = (0.75 * extra_BE[:, 6])[:, None, None, None]
+        toned = torch.sigmoid(gain * (torch.logit(image.clamp(1e-3, 1 - 1e-3)) + lightness))
+        return torch.where(toned_B[:, None, None, None], toned, image)
+
     def _of_cosines(self, numbers_BD: Tensor) -> Tensor:
         """Images of the weights of an orthonormal cosine basis (DCT-II)."""
         rows, columns = (_cosines(side).to(numbers_BD) for side in self.image_shape[1:])
@@ -162,6 +241,10 @@ class Generator:
         )
         padding = "zeros" if self._finish.get("outside") == "black" else "border"
         return functional.grid_sample(images, places, padding_mode=padding, align_corners=False)
+
+
+def _bytes(images: Tensor) -> Tensor:
+    return (images * 255).round().clamp(0, 255).to(torch.uint8)
 
 
 def _cosines(side: int) -> Tensor:

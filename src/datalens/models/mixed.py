@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from datalens.models.gaussian import GaussianImages
+from datalens.models.outside import Outside
+from datalens.models.warp import WARP_DIM, affine_warp
 
-EXTRA = 8
-"""Latents besides the law's: kind, class of the other image, share, side and place of a cut, gain, lightness, one
-to spare."""
+EXTRA = 7 + WARP_DIM
+"""Latents besides the law's: kind, class of the other image, share, side and place of a cut, gain, lightness, and the
+other image's warp."""
 GAIN, LIGHTNESS = 2.0, 0.75
 """Most that the gain on a pixel's logit is above 1, and standard deviation of what is added to it."""
 _LEAST = 1e-3
@@ -37,12 +39,16 @@ class MixedImages(nn.Module):
 
     Args:
         law: draws the images; its parameters are this network's.
+        jitter: strength of the other image's warp; both are warped by the last layer besides.
+        outside: what moves in from outside when it is warped.
     """
 
-    def __init__(self, law: GaussianImages) -> None:
+    def __init__(self, law: GaussianImages, jitter: float = 0.0, outside: Outside = Outside.EDGE) -> None:
         super().__init__()
-        self.law = law
-        self.num_classes = law.num_classes
+        self.law: GaussianImages = law
+        self.jitter: float = jitter
+        self.outside: Outside = outside
+        self.num_classes: int = law.num_classes
         self.image_shape: tuple[int, int, int] = law.image_shape
 
     @property
@@ -62,6 +68,8 @@ class MixedImages(nn.Module):
         kind_B = (extra_BE[:, 0] * len(Kind)).to(torch.int64)
         smooth_BZ = torch.cat([along_BK, torch.zeros_like(latents_BZ[:, law.rank : own])], 1)
         second = law(smooth_BZ, (extra_BE[:, 1] * self.num_classes).to(torch.int64))
+        if self.jitter:
+            second = affine_warp(second, 2 * extra_BE[:, 7:] - 1, self.jitter, self.outside)
         grainless_B1 = (kind_B == Kind.TONED)[:, None]
         grain_BD = first_BZ[:, law.rank :].masked_fill(grainless_B1, 0.0)
         image = law(torch.cat([first_BZ[:, : law.rank], grain_BD], 1), labels_B)

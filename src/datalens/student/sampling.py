@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count as count_from
-from itertools import islice
 
 import numpy as np
 import torch
@@ -42,7 +41,7 @@ def sample_images(
 
     Returns:
         ``images`` uint8 [count, C, H, W] and ``labels`` int64 [count]. Where the generator has a judge, labels are
-        its names for the images, and nearly uniform if none were asked for.
+        its names for the images; if none were asked for, classes come as often as it names them.
 
     Raises:
         ConfigError: a count below 1, or labels that are not class numbers.
@@ -122,10 +121,11 @@ def _named(
     name_B = judged(image_BCHW, label_B)
     if again is None:
         return image_BCHW, name_B
-    for latents_BZ in islice(again, TRIES - 1):
+    for _ in range(TRIES - 1):
         wrong_B = name_B != label_B
         if not bool(wrong_B.any()):
             break
+        latents_BZ = next(again)
         with torch.no_grad():
             other = _bytes(
                 generator(latents_BZ[: len(label_B)][wrong_B].to(device), label_B[wrong_B].to(device))
