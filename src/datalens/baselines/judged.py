@@ -44,6 +44,7 @@ from datalens.training.repeats import refuse_groups
 from datalens.training.sections import Privacy
 
 _RATE, _RATE_NOISE, _RATE_POWER = 1250.0, 0.008, 0.6
+_MOST_BYTES = 2**30
 
 
 class JudgedSettings(LawSettings):
@@ -101,6 +102,12 @@ class JudgedSettings(LawSettings):
             raise ConfigError(
                 f"images of {height}x{width} are too small for the judge's classifiers (at least {LEAST_SIDE}x"
                 f"{LEAST_SIDE}); use larger images, or the method moments"
+            )
+
+        if self.judge_images * size.dim > _MOST_BYTES:
+            raise ConfigError(
+                f"judge_images = {self.judge_images}: images of {size.dim} numbers each would take more than a GiB; "
+                f"use {_MOST_BYTES // size.dim} or fewer"
             )
 
         def events_of(stddev: float) -> list[Event]:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from datalens.baselines.judged_fitting import fit_judge
 from datalens.baselines.moments import MomentsLearner
-from datalens.errors import CheckpointError
+from datalens.errors import CheckpointError, RunError
 from datalens.methods.method import Context
 from datalens.methods.state import pack, unpack
 from datalens.models.judge import JudgedGenerator
@@ -29,6 +29,12 @@ _LAST_RATE = 0.1
 """Of the last step, over that of the first."""
 _HEAD_BITS = 24
 """Binary places that the head's numbers are rounded to, so that logits are sums of whole numbers."""
+
+
+_PLACES = 2**20
+"""Largest whole number that a feature or an entry of the frame becomes."""
+_STEPS_OF_FEATURES = 2**12
+"""Whole numbers that a feature's 1 becomes."""
 
 
 class JudgedLearner:
@@ -52,6 +58,10 @@ class JudgedLearner:
             self._law.step(step)
             return
         method, context, number = self._method, self._context, step - len(STATES)
+        if STATES[MEANS] not in self._law.state_dict():
+            raise RunError(
+                "the class means were charged and lost, and nothing can follow them: begin another run"
+            )
         if not self._generator.judge.knows:
             self._generator = fit_judge(self._with_law(), method, context.public)
         mechanism = method.mechanism(context.noise_for(GRADIENT, number))
@@ -85,17 +95,27 @@ class JudgedLearner:
         whole_YK = (self._generator.judge.head_YK.double() * 2**_HEAD_BITS).round()
         return whole_YK.nan_to_num(nan=0.0).clamp(-most, most)
 
+    @torch.no_grad()
     def _coordinates(self) -> Tensor:
-        """Whole numbers int16 [R, K + 1]: each record's coordinates, the same at every step. Private."""
-        judge, right, size = self._generator.judge, self._method.grid.right, self._method.size
+        """Whole numbers int16 [R, K + 1]: each record's coordinates, the same at every step. Private.
+
+        Features are computed record by record, so that nobody else is in the arithmetic; what follows are sums of
+        whole numbers below 2^53 (3328 features of 20 binary places each), and rows put equally many at a time.
+        """
+        judge, right = self._generator.judge, self._method.grid.right
         images, _ = self._context.data.tensors()
+        places = _PLACES / max(float(judge.frame_FK.abs().max()), 1e-30)
+        frame_FK = (judge.frame_FK.double() * places).round()
         found = []
         for few_RCHW in images.split(ROWS):
-            padded = torch.zeros(ROWS, *size.image_shape, dtype=torch.uint8)
-            padded[: len(few_RCHW)] = few_RCHW
-            with torch.no_grad():
-                whole_RK = right.put(judge.coordinates(padded.float() / 255))
-            found.append(whole_RK[: len(few_RCHW)].to(torch.int16))
+            apart_RF = torch.zeros(ROWS, len(judge.centre_F), dtype=torch.float64)
+            for row, image_CHW in enumerate(few_RCHW):
+                apart_RF[row] = (
+                    judge.features(image_CHW[None].float() / 255)[0].double() - judge.centre_F.double()
+                )
+            whole_RF = (apart_RF * _STEPS_OF_FEATURES).round().nan_to_num(nan=0.0).clamp(-_PLACES, _PLACES)
+            along_RK = (whole_RF @ frame_FK) / (_STEPS_OF_FEATURES * places)
+            found.append(right.put(judge.cut(along_RK))[: len(few_RCHW)].to(torch.int16))
         return torch.cat(found) if found else torch.zeros(0, right.dim, dtype=torch.int16)
 
     @torch.no_grad()

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from datalens.baselines.method import MethodSettings, NoisedMethod
 from datalens.baselines.moments_limits import note_of_noise
-from datalens.errors import CheckpointError, ConfigError
+from datalens.errors import CheckpointError, ConfigError, RunError
 from datalens.mechanisms.vector_sum import Grid, VectorSum
 from datalens.methods.method import Context, Planned, PublicSize
 from datalens.methods.pricing import NoiseOnPaper, noise_that_fits
@@ -212,6 +212,10 @@ class MomentsLearner:
         """The means, then the products."""
         what = tuple(STATES)[step]
         method, context = self._method, self._context
+        if what == PRODUCTS and MEANS not in self._released:
+            raise RunError(
+                "the class means were charged and lost, and nothing can follow them: begin another run"
+            )
         sums_YS = self._sums(what)
         mechanism = method.mechanism(what, context.noise_for(what, 0))
         self._released[what] = mechanism.release(sums_YS, context.budget, {"step": step, "what": what}).value

@@ -21,13 +21,14 @@ def table_beyond() -> Table:
             said = ", ".join(f"{who} {accuracy}" for who, accuracy in by_epsilon[epsilon].items())
             for name in OURS:
                 whole = name != DATALENS or epsilon >= 1
+                looked_at = FEATURED if name != DATALENS and epsilon >= 1 else ()
                 rows.append(
                     Row(
                         (DATA_SETS[data_set].title, f"{epsilon:g}", name),
                         contender(name, data_set, epsilon),
                         SEEDS if whole else ONE_SEED,
                         said if name == OURS[0] else "",
-                        (HEADLINE, SHORT) if whole else (SHORT,),
+                        (HEADLINE, SHORT, *looked_at) if whole else (SHORT,),
                     )
                 )
     return Table(

@@ -39,7 +39,7 @@ from datalens.training.shared_budget import (
 )
 from datalens.training.terms import next_step
 
-FEW_RELEASES = 32
+FEW_RELEASES = 128
 """With at most so many releases every one is worth a checkpoint of its own."""
 
 

@@ -88,7 +88,10 @@ class Judge(nn.Module):
 
     def framed(self, features_BF: Tensor) -> Tensor:
         """Coordinates of features; float64 ``[B, K + 1]``."""
-        along_BK = (features_BF.double() - self.centre_F.double()) @ self.frame_FK.double()
+        return self.cut((features_BF.double() - self.centre_F.double()) @ self.frame_FK.double())
+
+    def cut(self, along_BK: Tensor) -> Tensor:
+        """Rows along the frame's directions cut to the length, a constant beside them; float64 ``[B, K + 1]``."""
         length = self.length.double()
         norm_B1 = torch.linalg.vector_norm(along_BK, dim=1, keepdim=True)
         along_BK = along_BK * (length / norm_B1.clamp(min=1e-12)).clamp(max=1.0)

@@ -68,7 +68,7 @@ class Generator:
 
         Args:
             count: how many.
-            labels: numbers of their classes; left out, uniform on the classes, or nearly so where there is a judge.
+            labels: numbers of their classes; left out, uniform on the classes; a judge's names where there is one.
             seed: for the same images again; they are others than DataLens draws from that seed.
         """
         rng = torch.Generator()

@@ -59,7 +59,8 @@ class MixedImages(nn.Module):
     def forward(self, latents_BZ: Tensor, labels_B: Tensor) -> Tensor:
         """``images_BCHW`` in [0, 1] from normal latents and labels of the first image.
 
-        Plain: as the law draws it. Mixed: a random share of it and the rest of another class's image without grain.
+        Plain: as the law draws it. Mixed: a random share of it and the rest of another image, of any class and
+        without grain.
         Cut: rows or columns past a random place are the other image's. Toned: a random gain and lightness.
         """
         law, own = self.law, self.law.latent_dim

@@ -67,6 +67,8 @@ def read_tables(path: Path, measures: Measures, ledger: Ledger) -> dict[str, Tab
         names = list(STATES.values())[: len(tensors)]
         if set(tensors) != set(names) or not isinstance(lines, dict) or set(lines) != set(names):
             raise ValueError("it holds other tables than a warm start's")
+        if not all(isinstance(line, str) for line in lines.values()):
+            raise ValueError("it does not say which lines paid for its tables")
         tables = {what: Table(tensors[name], lines[name]) for what, name in STATES.items() if name in names}
         for what, table in tables.items():
             _check(what, table, measures, ledger)

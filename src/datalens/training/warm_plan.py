@@ -75,7 +75,8 @@ class WarmTerms:
             case None:
                 return None
             case {"share": float(share), "noise_stddev": dict(stddevs)} if set(stddevs) == set(STATES):
-                return cls(share, {what: float(stddevs[what]) for what in STATES})
+                if all(isinstance(value, float) and 0 <= value < math.inf for value in stddevs.values()):
+                    return cls(share, {what: stddevs[what] for what in STATES})
         raise LedgerError(
             f"ledger {ledger.path or 'in memory'} does not hold a warm start's terms; restore it"
         )
