@@ -99,5 +99,5 @@ def test_the_list_says_what_is_left_and_what_has_no_files(
     words = ["reproduce", "table2", "--list", "--data-set", "mnist", "--store", str(tmp_path / "r.jsonl")]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert said.count(f"{state}: MNIST") == 8 + 4 * 7 + 1 and "Fashion" not in said
+    assert said.count(f"{state}: MNIST") == 8 + 4 * 8 + 1 and "Fashion" not in said
     assert ("for mnist: run `datalens data fetch mnist`" in said) == bool(absent)
