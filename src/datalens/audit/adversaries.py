@@ -169,8 +169,11 @@ class _Namer(Judge):
             self.length.fill_(1.0)
             self.head_YK.copy_(logit_Y[:, None] * row_K / row_K.square().sum())
 
-    def coordinates(self, images_BCHW: Tensor) -> Tensor:
-        return self._row_K.expand(len(images_BCHW), -1)
+    def features(self, images_BCHW: Tensor) -> Tensor:
+        return torch.zeros(len(images_BCHW), len(self.centre_F))
+
+    def cut(self, along_BK: Tensor) -> Tensor:
+        return self._row_K.expand(len(along_BK), -1)
 
 
 def _judged(subject: BaselineSubject) -> Pairs:
