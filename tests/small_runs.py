@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from datalens import DataLens
 from datalens.data.images import LabelledImages
 from datalens.training.config import Config, parse_config
+from datalens.training.heads import heads_file
 from datalens.training.session import Session
 
 NUM_STEPS = 8
@@ -113,3 +115,23 @@ def same_weights(one: DataLens, other: DataLens) -> bool:
 
 class _Killed(Exception):
     """Stands for a process that is gone."""
+
+
+def released_alone(whole: Path, root: Path) -> Path:
+    """Of a finished run only ``release/``, in a copy, as on another machine that knows nothing of it."""
+    shutil.rmtree(copy(whole, root) / "private")
+    heads_file().unlink(missing_ok=True)
+    return root
+
+
+def distance_to_real(model: DataLens, real: LabelledImages, count: int = 200) -> float:
+    """Mean distance from a drawn image to the nearest real one of its class, pixels in [0, 1]."""
+    images, labels = model.sample(count, seed=1)
+    found = []
+    for number in range(real.num_classes):
+        drawn, near = (
+            torch.from_numpy(pixels[numbers == number]).flatten(1).float() / 255
+            for pixels, numbers in ((images, labels), (real.images, real.labels))
+        )
+        found.append(torch.cdist(drawn, near).min(1).values.mean().item())
+    return float(np.mean(found))

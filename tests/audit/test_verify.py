@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import copy, small_data, train
+from small_runs import copy, released_alone, small_data, train
 
 from datalens import DataLens
 from datalens.audit.second_curves import epsilon_again
@@ -46,10 +46,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(whole: Path, tmp_path: Path) -> Path:
     """A finished run of which only ``release/`` is left, on another machine."""
-    root = copy(whole, tmp_path / "run")
-    shutil.rmtree(root / "private")
-    heads_file().unlink(missing_ok=True)
-    return root
+    return released_alone(whole, tmp_path / "run")
 
 
 def test_an_untouched_release_agrees_and_replays_bit_for_bit(run: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forged import chained
-from small_runs import copy, small_data, train
+from small_runs import released_alone, small_data, train
 
 from datalens.audit.any_run import audit_run
 from datalens.audit.second_warm import warm_charges
@@ -19,7 +19,6 @@ from datalens.audit.verify import verify_run
 from datalens.moments.measuring import STATES, Measures
 from datalens.privacy.events import GaussianEvent
 from datalens.training.facts import read_facts
-from datalens.training.heads import heads_file
 from datalens.training.run_folder import RunFolder
 from datalens.training.warm_plan import PARTS, WarmTerms
 
@@ -38,10 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(whole: Path, tmp_path: Path) -> Path:
     """A finished run of which only ``release/`` is left, on another machine."""
-    root = copy(whole, tmp_path / "run")
-    shutil.rmtree(root / "private")
-    heads_file().unlink(missing_ok=True)
-    return root
+    return released_alone(whole, tmp_path / "run")
 
 
 def forge(root: Path, change: Callable[[Lines], Any]) -> None:

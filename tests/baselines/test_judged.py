@@ -14,13 +14,14 @@ import torch
 from baseline_scene import SpyNoise, budget_of, context_for, context_of, same_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_records import CLASSES, DELTA, SHAPE, SIZE, noisy_images, only
 
 from datalens.baselines.judged import Judged, JudgedSettings
 from datalens.baselines.judged_learner import GRADIENT, JudgedLearner
 from datalens.baselines.moments import STATES
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
-from datalens.errors import BudgetError, CheckpointError, ConfigError
+from datalens.errors import BudgetError, CheckpointError, ConfigError, RunError
 from datalens.mechanisms.vector_sum import VectorSum
 from datalens.methods.method import PublicSize
 from datalens.privacy.accountant import Accountant
@@ -29,10 +30,8 @@ from datalens.privacy.events import GaussianEvent, times
 from datalens.privacy.ledger import Ledger
 from datalens.training.sections import Privacy
 
-SHAPE, CLASSES, DELTA, STEPS = (1, 8, 8), 4, 1e-5, 5
-SIZE = PublicSize(100, SHAPE, CLASSES)
+STEPS = 5
 SMALL = JudgedSettings(num_steps=STEPS, low_frequencies=3, rank=4, judge_images=60, judge_size=12)
-NAMES = tuple("abcd")
 EXTREME = {
     "black": np.zeros(SHAPE, np.uint8),
     "white": np.full(SHAPE, 255, np.uint8),
@@ -59,16 +58,6 @@ def learner_of(data: LabelledImages, steps: int = 0, **parts: Any) -> JudgedLear
     for step in range(steps):
         learner.step(step)
     return learner
-
-
-def noisy_images(seed: int, count: int) -> LabelledImages:
-    rng = np.random.default_rng(seed)
-    images = rng.integers(0, 256, (count, *SHAPE), dtype=np.uint8)
-    return LabelledImages(images, rng.integers(0, CLASSES, count), NAMES, "noise", public=True)
-
-
-def only(data: LabelledImages, chosen: Any) -> LabelledImages:
-    return dataclasses.replace(data, images=data.images[chosen], labels=data.labels[chosen])
 
 
 def with_record(data: LabelledImages, place: int, image: np.ndarray, label: int) -> LabelledImages:
@@ -295,3 +284,12 @@ def test_a_checkpoint_of_other_settings_is_refused() -> None:
     other = method_of(chosen=SMALL.model_copy(update={"judge_size": 13}))
     with pytest.raises(CheckpointError, match="use the settings it was made with"):
         other.begin(context_of(noisy_images(0, 3), SIZE)).load_state_dict(past(3))
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_lost_means_end_a_run_before_anything_more_is_charged(step: int) -> None:
+    budget = budget_of()
+    learner = learner_of(noisy_images(0, 20), budget=budget)
+    with pytest.raises(RunError, match="class means were charged and lost"):
+        learner.step(step)
+    assert not budget.ledger.events()

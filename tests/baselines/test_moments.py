@@ -11,11 +11,12 @@ import torch
 from baseline_scene import SpyNoise, budget_of, context_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_records import CLASSES, DELTA, NAMES, SHAPE, SIZE, noisy_images, only
 
 from datalens.baselines.moments import MEANS, PRODUCTS, STATES, Moments, MomentsLearner, MomentsSettings
 from datalens.data.images import LabelledImages
 from datalens.data.shapes import draw_shapes
-from datalens.errors import BudgetError, CheckpointError, ConfigError
+from datalens.errors import BudgetError, CheckpointError, ConfigError, RunError
 from datalens.evaluation import evaluate_utility
 from datalens.methods.method import PublicSize
 from datalens.models.frequencies import Frequencies
@@ -28,10 +29,7 @@ from datalens.privacy.ledger import Ledger
 from datalens.student.sampling import sample_images
 from datalens.training.sections import Privacy
 
-SHAPE, CLASSES, DELTA = (1, 8, 8), 4, 1e-5
-SIZE = PublicSize(100, SHAPE, CLASSES)
 SMALL = MomentsSettings(low_frequencies=4, rank=6)
-NAMES = tuple("abcd")
 
 
 def method_of(
@@ -45,16 +43,6 @@ def learner_of(data: LabelledImages, steps: int = 0, **parts: object) -> Moments
     for step in range(steps):
         learner.step(step)
     return learner
-
-
-def noisy_images(seed: int, count: int) -> LabelledImages:
-    rng = np.random.default_rng(seed)
-    images = rng.integers(0, 256, (count, *SHAPE), dtype=np.uint8)
-    return LabelledImages(images, rng.integers(0, CLASSES, count), NAMES, "noise", public=True)
-
-
-def only(data: LabelledImages, chosen: np.ndarray) -> LabelledImages:
-    return dataclasses.replace(data, images=data.images[chosen], labels=data.labels[chosen])
 
 
 def sums_of(data: LabelledImages, what: str, released: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -330,3 +318,11 @@ def test_more_noise_than_signal_is_a_line_for_the_owner_from_public_numbers() ->
     assert note(needed - 1) is not None and note(needed) is None
     assert note(300, epsilon=30.0) is None and note(needed - 1, classes=5) is None
     assert note(300, noise="none") is None
+
+
+def test_lost_means_end_a_run_before_anything_more_is_charged() -> None:
+    budget = budget_of()
+    learner = method_of().begin(context_of(noisy_images(0, 20), SIZE, budget=budget))
+    with pytest.raises(RunError, match="class means were charged and lost"):
+        learner.step(1)
+    assert not budget.ledger.events()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import copy, same_weights, small_config, small_data, stop_after
+from small_runs import distance_to_real, released_alone, same_weights, small_config, small_data, stop_after
 
 from datalens import DataLens, recipes
 from datalens.audit.twin import audit_twin
@@ -31,7 +30,6 @@ from datalens.randomness import Streams
 from datalens.teachers.paper import MEAN, PaperTeachers
 from datalens.training.facts import PublicFacts, read_facts
 from datalens.training.files import file_digest
-from datalens.training.heads import heads_file
 from datalens.training.pretraining import pretrain
 from datalens.training.public_init import Origin, PublicInit, StartSource
 from datalens.training.run_folder import RunFolder
@@ -71,10 +69,7 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def run(whole: Path, tmp_path: Path) -> Path:
     """Of a finished run, ``release/`` on another machine."""
-    root = copy(whole, tmp_path / "run")
-    shutil.rmtree(root / "private")
-    heads_file().unlink(missing_ok=True)
-    return root
+    return released_alone(whole, tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
@@ -145,17 +140,6 @@ def test_proposals_look_like_public_images_at_once_and_like_the_records_sooner()
     people = draw_shapes(4000, image_size=16, seed=5)
     config = recipes.shapes_quick().replace(privacy__insecure_seed=0)
 
-    def distance(model: DataLens) -> float:
-        images, labels = model.sample(200, seed=1)
-        found = []
-        for number in range(4):
-            drawn, real = (
-                torch.from_numpy(pixels[numbers == number]).flatten(1).float() / 255
-                for pixels, numbers in ((images, labels), (test.images, test.labels))
-            )
-            found.append(torch.cdist(drawn, real).min(1).values.mean().item())
-        return float(np.mean(found))
-
     def trained(steps: int, source: LabelledImages | None) -> float:
         changes = {} if source is None else {"public_init__steps": 100, "public_init__batch_size": 32}
         on = source is None
@@ -171,7 +155,7 @@ def test_proposals_look_like_public_images_at_once_and_like_the_records_sooner()
             return left < 0
 
         model = DataLens(config.replace(**changes))
-        return distance(model.fit(people, public_init=source, stop=stop, tell_public_init=tell))
+        return distance_to_real(model.fit(people, public_init=source, stop=stop, tell_public_init=tell), test)
 
     source = draw_shapes(1000, image_size=16, seed=9)
     at_random, started = trained(0, None), trained(0, source)

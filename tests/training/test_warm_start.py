@@ -13,7 +13,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import NUM_STEPS, resume, same_weights, small_config, small_data, stop_after, train
+from small_runs import (
+    NUM_STEPS,
+    distance_to_real,
+    resume,
+    same_weights,
+    small_config,
+    small_data,
+    stop_after,
+    train,
+)
 
 from datalens import DataLens, recipes
 from datalens.audit.verify import verify_run
@@ -304,15 +313,7 @@ def test_drawn_shapes_are_nearer_to_the_records_before_the_first_vote(tmp_path: 
     def distance(**changes: Any) -> float:
         config = recipes.shapes_quick().replace(privacy__insecure_seed=0, **changes)
         model = DataLens(config).fit(people, stop=stop_after(1))
-        images, labels = model.sample(200, seed=1)
-        found = []
-        for number in range(4):
-            drawn, real = (
-                torch.from_numpy(pixels[numbers == number]).flatten(1).float() / 255
-                for pixels, numbers in ((images, labels), (test.images, test.labels))
-            )
-            found.append(torch.cdist(drawn, real).min(1).values.mean().item())
-        return float(np.mean(found))
+        return distance_to_real(model, test)
 
     assert distance(warm_start__enabled=True, warm_start__steps=150) < 0.6 * distance()
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
+from datalens.audit.second_header import header_of
 from datalens.privacy import promises
 
 FILE = promises.PUBLIC_INIT_FILE
-MOST = 10_000_000
-"""Bytes of a header that is worth reading."""
 
 
 def start_again(config: Mapping[str, Any]) -> dict[str, str]:
@@ -46,7 +44,10 @@ def check_start(entries: Sequence[Entry], config: Mapping[str, Any], release: Pa
     for where, expected in (("config.json", said["sha256"]), ("ledger.jsonl", paid)):
         if expected != found:
             raise Difference(f"{FILE} is not the one that {where} names (its SHA-256 is {found:.12}...)")
-    names, origin = _header(content)
+    try:
+        names, origin = header_of(content, "origin")
+    except ValueError:
+        raise Difference(f"{FILE}: its header does not say where it comes from") from None
     if origin != {name: value for name, value in said.items() if name != "sha256"}:
         raise Difference(f"{FILE} says another origin of itself than config.json")
     parts = {name.partition("/")[0] for name in names}
@@ -54,16 +55,3 @@ def check_start(entries: Sequence[Entry], config: Mapping[str, Any], release: Pa
         raise Difference(f"{FILE} holds other networks than config.json says")
     if said["discriminators"] and config["config"]["teachers"]["kind"] != "paper":
         raise Difference(f"{FILE} starts discriminators, but the teachers of config.json have no weights")
-
-
-def _header(content: bytes) -> tuple[list[str], Any]:
-    """The names of the tensors in a safetensors file, and the one text beside them, which is JSON."""
-    size = int.from_bytes(content[:8], "little")
-    try:
-        if size > MOST:
-            raise ValueError
-        header = json.loads(content[8 : 8 + size])
-        origin = json.loads(header.pop("__metadata__")["origin"])
-        return list(header), origin
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Difference(f"{FILE}: its header does not say where it comes from") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from datalens.audit.ledger_reader import Difference, Entry
 from datalens.audit.second_curves import epsilon_again
-from datalens.audit.second_start import MOST
+from datalens.audit.second_header import header_of
 from datalens.privacy import promises
 
 Json = Mapping[str, Any]
@@ -119,18 +118,13 @@ def _kept(path: Path) -> dict[str, str]:
     """The tables in the file, and the hash of the line that each names."""
     if not path.is_file():
         return {}
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
     try:
-        if size > MOST:
-            raise ValueError
-        header = json.loads(content[8 : 8 + size])
-        lines = json.loads(header.pop("__metadata__")["lines"])
-        if set(lines) != set(header) or not set(lines) <= set(TENSORS.values()):
-            raise ValueError
-        return {what: str(lines[name]) for what, name in TENSORS.items() if name in lines}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        names, lines = header_of(path.read_bytes(), "lines")
+        if not isinstance(lines, dict) or set(lines) != set(names) or not set(lines) <= set(TENSORS.values()):
+            raise ValueError("other tables")
+    except ValueError:
         raise Difference(f"{FILE}: its header does not say what paid for its tables") from None
+    return {what: str(lines[name]) for what, name in TENSORS.items() if name in lines}
 
 
 def _largest_mu(privacy: Json) -> float:

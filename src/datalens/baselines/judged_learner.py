@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from datalens.baselines.judged_fitting import fit_judge
 from datalens.baselines.moments import MomentsLearner
-from datalens.errors import CheckpointError, RunError
+from datalens.errors import CheckpointError
 from datalens.methods.method import Context
 from datalens.methods.state import pack, unpack
 from datalens.models.judge import JudgedGenerator
@@ -29,8 +29,6 @@ _LAST_RATE = 0.1
 """Of the last step, over that of the first."""
 _HEAD_BITS = 24
 """Binary places that the head's numbers are rounded to, so that logits are sums of whole numbers."""
-
-
 _PLACES = 2**20
 """Largest whole number that a feature or an entry of the frame becomes."""
 _STEPS_OF_FEATURES = 2**12
@@ -53,15 +51,16 @@ class JudgedLearner:
         self._coordinates_RK: Tensor | None = None
 
     def step(self, step: int) -> None:
-        """One of the law's releases, or one step of the judge."""
+        """One of the law's releases, or one step of the judge.
+
+        Raises:
+            RunError: a crash lost the class means; nothing was charged for what would follow them.
+        """
         if step < len(STATES):
             self._law.step(step)
             return
         method, context, number = self._method, self._context, step - len(STATES)
-        if STATES[MEANS] not in self._law.state_dict():
-            raise RunError(
-                "the class means were charged and lost, and nothing can follow them: begin another run"
-            )
+        self._law.require_means()
         if not self._generator.judge.knows:
             self._generator = fit_judge(self._with_law(), method, context.public)
         mechanism = method.mechanism(context.noise_for(GRADIENT, number))

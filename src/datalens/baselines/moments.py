@@ -209,16 +209,27 @@ class MomentsLearner:
         self._released: dict[str, Tensor] = {}
 
     def step(self, step: int) -> None:
-        """The means, then the products."""
+        """The means, then the products.
+
+        Raises:
+            RunError: a crash lost the means; nothing was charged for what would follow them.
+        """
         what = tuple(STATES)[step]
         method, context = self._method, self._context
-        if what == PRODUCTS and MEANS not in self._released:
-            raise RunError(
-                "the class means were charged and lost, and nothing can follow them: begin another run"
-            )
+        if step:
+            self.require_means()
         sums_YS = self._sums(what)
         mechanism = method.mechanism(what, context.noise_for(what, 0))
         self._released[what] = mechanism.release(sums_YS, context.budget, {"step": step, "what": what}).value
+
+    def require_means(self) -> None:
+        """Before anything that follows them is charged.
+
+        Raises:
+            RunError: they were charged and a crash lost them.
+        """
+        if MEANS not in self._released:
+            raise RunError("the class means were charged and lost, and nothing can follow: begin another run")
 
     def _sums(self, what: str) -> Tensor:
         """Whole numbers int64 [Y, S]: each record's vector, in the row of its class. Private."""
